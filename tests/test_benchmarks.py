@@ -106,14 +106,6 @@ def test_tracked_results_have_the_harness_columns():
                 assert next(csv.reader(file)) == results.FIELDS
 
 
-def test_unknown_methods_and_widths_are_refused():
-    with pytest.raises(ValueError, match="'resursive' is unknown"):
-        feature_map("resursive", 1.0, 3, 0)
-    X = np.zeros((3, 2))
-    with pytest.raises(ValueError, match="allowed: a number"):
-        gamma_for(config.Problem("flat", 3, "float64", "2/mean"), X)
-
-
 def test_errors_are_those_of_the_dense_matrix(rng):
     X = rng.normal(size=(150, 3))
     K = DenseKernel(X, 0.5)

@@ -168,14 +168,6 @@ def test_scores_that_run_out_are_filled_up_uniformly(seed):
     assert_frequencies(counts[filled], np.full(5, 2 / 5), len(draws))
 
 
-def test_a_larger_sample_begins_with_the_smaller_one(seed):
-    scores = np.random.default_rng(seed).uniform(size=100)
-    long = sample_fixed_size(50, scores, seed).indices
-    np.testing.assert_array_equal(
-        sample_fixed_size(20, scores, seed).indices, long[:20]
-    )
-
-
 def test_more_rows_than_are_remembered_are_wanted(seed):
     """The last of 100 to arrive says how many there would be: 500 ± 50, of 1000."""
     race = KeyedSampler(Stream(seed, Purpose.KEEP), bernoulli=True, max_rows=100)

@@ -167,21 +167,6 @@ def test_terms_are_added_in_the_order_that_is_promised(rng):
         assert tree.total() == tree_sum(terms)
 
 
-def test_work_is_shared_by_threads_when_there_is_enough_of_it(rng):
-    names = set()
-
-    def name(block):
-        names.add(threading.current_thread().name)
-        time.sleep(0.002)
-        return 1
-
-    assert Threads(2).reduce(name, rows_of(20 * TILE, rng), (), "sum") == 20
-    assert len([n for n in names if n.startswith("nystrom")]) == 2
-    names.clear()
-    assert Threads(1).reduce(name, rows_of(20 * TILE, rng), (), "sum") == 20
-    assert names == {threading.current_thread().name}
-
-
 @each_engine
 def test_an_empty_source_is_a_pass_without_work(make):
     seen = []

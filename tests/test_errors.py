@@ -107,27 +107,6 @@ def test_weights_count_where_the_kernel_is_a_function(data):
     assert error.standard_error < 0.3 * exact
 
 
-def test_all_ways_report_the_same_error(data):
-    X, y, _ = data
-    ones = np.ones(len(X))
-    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=40, random_state=0)
-    exact = truth(X, landmarks.points, ones)
-    rows = {**COMMON, "sampler": landmarks.indices}
-    errors = [
-        approximate(X, landmarks).relative_trace_error,
-        KernelRidge(0.1, **rows).fit(X, y).approximation_error_,
-        KernelPCA(2, **rows).fit(X).approximation_error_,
-        KernelCCA(1, **rows).fit(X, y).approximation_error_[0],
-    ]
-    est = Nystroem(gamma=GAMMA, n_components=40, sampler=landmarks.indices)
-    est.fit_transform(X)
-    errors.append(est.approximation_error_)
-    for error in errors:
-        assert error.exact
-        assert error.n_rows == len(X)
-        np.testing.assert_allclose(error.value, exact, rtol=1e-8)
-
-
 def far_apart(seed):
     """Rows of which float32 values leave more, or less, than there is."""
     rng = np.random.default_rng(seed)

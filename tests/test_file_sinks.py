@@ -78,22 +78,6 @@ def test_predictions_from_a_file_into_a_file(
         np.testing.assert_array_equal(found, expected)
 
 
-def test_columns_of_a_table_have_names(ridge, X, tmp_path):
-    path = tmp_path / "rows.parquet"
-    model = Nystroem(n_components=3, random_state=0).fit(X)
-    model.transform(X, out=path)
-    assert parquet.read_table(path).column_names == [
-        "nystroem0",
-        "nystroem1",
-        "nystroem2",
-    ]
-    ridge.predict(X, out=Overwrite(path))
-    assert parquet.read_table(path).column_names == ["prediction"]
-    several = KernelRidge(n_landmarks=5).fit(X, X[:, :2])
-    several.predict(X, out=Overwrite(path))
-    assert parquet.read_table(path).column_names == ["prediction0", "prediction1"]
-
-
 @pytest.mark.parametrize("ending", [".npy", ".parquet"])
 @pytest.mark.parametrize("labels", [["no", "yes"], ["a", "b", "c"], [3, 5]], ids=str)
 def test_classes_are_written_as_they_are(ending, labels, X, tmp_path):
@@ -120,16 +104,6 @@ def test_rows_arrive_in_any_order_from_many_threads(ending, rng, tmp_path, monke
     assert not output.where.exists()
     sink.close(True)
     np.testing.assert_array_equal(read(output.result(sink)), rows)
-
-
-def test_few_rows_wait(tmp_path, monkeypatch):
-    monkeypatch.setattr(in_order, "MAX_GROUP_ROWS", 100)
-    sink = Output(tmp_path / "rows.parquet").sink(rows_of(10_000), 1, np.dtype(float))
-    sink.open()
-    for start in range(0, 10_000, 50):
-        sink.put(start, np.ones((50, 1)))
-        assert sum(map(len, sink._buffered)) + len(sink._out_of_order) < 100
-    sink.close(True)
 
 
 # --- complete or not at all ---------------------------------------------------------

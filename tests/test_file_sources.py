@@ -182,17 +182,6 @@ def test_few_rows_that_are_taken_again_are_not_read_again(X, y, tmp_path, monkey
     np.testing.assert_array_equal(source.targets[numbers], targets)
 
 
-def test_few_chunks_are_kept(X, tmp_path, monkeypatch):
-    source = opened(tmp_path, "parquet", X, chunk=125)
-    size = 125 * 4 * 8
-    monkeypatch.setattr(recent.CHUNK_CACHE, "max_bytes", 6 * size)
-    source.rows(0, N_ROWS)
-    assert len(recent.CHUNK_CACHE._chunks) == 6
-    monkeypatch.setattr(recent.CHUNK_CACHE, "max_bytes", 0)
-    source.rows(0, N_ROWS)
-    assert len(recent.CHUNK_CACHE._chunks) == recent.MIN_CACHED_CHUNKS
-
-
 @pytest.mark.parametrize("held", [False, True], ids=["in the file", "planted: held"])
 def test_targets_are_not_held(held, rng, tmp_path, monkeypatch):
     """What is alive does not grow with the rows; by a vector of targets it would."""

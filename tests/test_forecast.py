@@ -88,16 +88,6 @@ def test_few_rows_tell_the_dimension_of_all(weight):
         assert found.effective_dimension == pytest.approx(expected, rel=0.03)
 
 
-def test_more_rows_take_longer():
-    def seconds(n):
-        X = np.tile(DIGITS[:600], (n // 600, 1))
-        return estimate_n_landmarks(
-            X, gamma=1e-3, max_spectral_error=n / 60, n_jobs=1
-        ).seconds
-
-    assert seconds(60_000) > 5 * seconds(1200)
-
-
 KNOWN = {"gamma": 1e-3, "max_spectral_error": 5.0, "random_state": 0}
 RIDGE = {"gamma": 1e-3, "epsilon": 0.5, "random_state": 0, "n_landmarks": None}
 FITS = {

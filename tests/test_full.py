@@ -441,14 +441,6 @@ def turning(A, rng, share=1e3):
     return lambda V: (A + share * (S - S.T)) @ V
 
 
-def test_steps_that_go_astray_or_are_not_definite_are_taken_back(rng):
-    A, b = definite(rng)
-    for quick in (turning(A, rng), lambda V: -(A @ V)):
-        found = solved(quick, lambda V: A @ V, b)
-        assert found.converged
-        np.testing.assert_allclose(A @ found.x, b, rtol=0, atol=1e-9 * np.abs(b).max())
-
-
 def test_exact_steps_that_go_astray_end(rng):
     """The best there was is told, and how good it is."""
     A, b = definite(rng)

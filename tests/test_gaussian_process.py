@@ -1,7 +1,5 @@
 """GaussianProcessRegressor beside scikit-learn's own class and the dense process."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

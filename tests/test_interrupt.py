@@ -14,7 +14,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_info
 
-from nystrom import Nystroem, approximate, kernels, select_landmarks
+from nystrom import Nystroem, kernels
 
 if not hasattr(signal, "pthread_kill"):
     pytest.skip("a thread cannot be sent a signal here", allow_module_level=True)
@@ -113,24 +113,6 @@ def test_pairwise_kernel_stops_soon():
     with pytest.raises(KeyboardInterrupt):
         estimator(product).fit(X)
     assert len(calls) < 200
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_during_the_functions(n_jobs):
-    kernel = Linear(8)
-    with pytest.raises(KeyboardInterrupt):
-        select_landmarks(X, kernel=kernel.kernel(), n_landmarks=5, n_jobs=n_jobs)
-    kernel.last = None
-    landmarks = select_landmarks(X, kernel=kernel.kernel(), sampler=[0, 1])
-    approximation = approximate(X, landmarks, n_jobs=n_jobs)
-    kernel.calls, kernel.last = 0, 4
-    with pytest.raises(KeyboardInterrupt):
-        approximation.trace_error  # noqa: B018
-    kernel.calls, kernel.last = 0, 4
-    with pytest.raises(KeyboardInterrupt):
-        approximation.solve(np.ones(len(X)), 1.0)
-    kernel.last = None
-    assert approximation.trace_error == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")

@@ -459,22 +459,6 @@ def test_an_alpha_below_rounding_with_a_singular_gram_matrix(rng, seed, solver):
         np.testing.assert_allclose(model.predict(np.eye(4)), means, rtol=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["direct", "cg"])
-@pytest.mark.parametrize("which", ["no features", "one row with a weight"])
-def test_where_features_say_nothing_the_intercept_is_the_mean(
-    X, X_new, y, seed, solver, which
-):
-    X, w = X.copy(), np.ones(N_ROWS)
-    if which == "no features":
-        X[:] = 0
-    else:
-        w[1:] = 0
-    options = {"kernel": "linear", "fit_intercept": True, "n_landmarks": 10}
-    model = ridge(0.5, seed, solver=solver, **options).fit(X, y, w)
-    found = model.predict(X_new if which == "no features" else X[:1])
-    np.testing.assert_allclose(found, np.average(y, weights=w), rtol=1e-9)
-
-
 # The paper's theorem on the risk
 
 
@@ -625,14 +609,6 @@ def test_too_few_landmarks_for_epsilon_are_an_error_with_numbers(X, y, seed, lim
     assert f"more than n_landmarks={limit}." in message
     wanted = int(message.split(" landmarks, ")[0].split()[-1])
     assert limit < wanted <= N_ROWS
-
-
-def test_what_is_proven_takes_many_more_landmarks(X, y, seed):
-    """24·d·log(d/δ) instead of 2·d·log d."""
-    options = {"epsilon": 0.5, "n_landmarks": 100}
-    assert len(ridge(100.0, seed, **options).fit(X, y).X_fit_) <= 100
-    with pytest.raises(ValueError, match="takes 500 landmarks"):
-        ridge(100.0, seed, delta=0.01, **options).fit(X, y)
 
 
 # Predictive deviations

@@ -150,24 +150,21 @@ def test_other_parameters_out_of_range_are_errors():
         kernels.RationalQuadratic(1.0, alpha=0)
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        kernels.RBF(np.float64(0.5)),
-        kernels.Laplacian(np.float64(0.5)),
-        kernels.Matern(np.float64(0.5), np.float64(1.5)),
-        kernels.RationalQuadratic(np.float64(1.0), np.float64(2.0)),
-        kernels.Polynomial(np.float64(0.5), np.int64(2), np.float64(1.0)),
-        kernels.Sigmoid(np.float64(0.5), np.float64(1.0)),
-        kernels.Chi2(np.float64(0.5)),
-        kernels.Linear() * np.float64(0.5),
-    ],
-    ids=str,
-)
-def test_numpy_scalars_as_parameters_do_not_widen_float32_blocks(kernel, rng):
+HALF, ONE, TWO = np.float64(0.5), np.float64(1.0), np.int64(2)
+
+
+def test_numpy_scalars_as_parameters_do_not_widen_float32_blocks(rng):
     # A grid made by np.logspace hands out np.float64, which widens float32 arrays.
     X = rng.random((6, 3), dtype=np.float32)
-    assert kernel(X, X).dtype == kernel.diag(X).dtype == np.float32
+    for kernel in (
+        *(make(HALF) for make in (kernels.RBF, kernels.Laplacian, kernels.Chi2)),
+        kernels.Matern(HALF, np.float64(1.5)),
+        kernels.RationalQuadratic(ONE, np.float64(2.0)),
+        kernels.Polynomial(HALF, TWO, ONE),
+        kernels.Sigmoid(HALF, ONE),
+        kernels.Linear() * HALF,
+    ):
+        assert kernel(X, X).dtype == kernel.diag(X).dtype == np.float32, kernel
 
 
 # --- sums, products, multiples ------------------------------------------------------
@@ -412,25 +409,6 @@ def test_a_kernel_stays_itself_and_precomputed_is_one():
     kernel = kernels.RBF(0.5) + kernels.Linear()
     assert as_kernel(kernel) is kernel
     assert isinstance(as_kernel("precomputed"), kernels.Precomputed)
-
-
-@pytest.mark.parametrize(
-    "theirs",
-    [
-        gaussian_process.RBF(0.7),
-        gaussian_process.Matern(0.7, nu=0.8),
-        2.0 * gaussian_process.RBF(0.7) + gaussian_process.ConstantKernel(0.1),
-        gaussian_process.DotProduct() * gaussian_process.RationalQuadratic(),
-    ],
-    ids=str,
-)
-def test_gaussian_process_kernels_work_on_blocks(theirs, X):
-    kernel = as_kernel(theirs)
-    np.testing.assert_allclose(kernel(X, X[:5]), theirs(X, X[:5]))
-    np.testing.assert_allclose(kernel.diag(X), theirs.diag(X))
-    np.testing.assert_allclose(kernel.gram(X), theirs(X), rtol=1e-12)
-    narrow = X.astype(np.float32)
-    assert kernel(narrow, narrow).dtype == kernel.diag(narrow).dtype == np.float32
 
 
 # Kernels that users bring

@@ -136,19 +136,6 @@ def test_a_categorical_column_is_text(X, labels, tmp_path):
     )
 
 
-def test_a_source_with_labels_travels(X, labels, tmp_path):
-    source = sources.open(written(tmp_path, ".csv", X, label=labels), target="label")
-    again = pickle.loads(pickle.dumps(source))
-    assert again.fingerprint() == source.fingerprint()
-    np.testing.assert_array_equal(
-        again.targets.names[again.targets[100:900][:, 0].astype(int)], labels[100:900]
-    )
-    some = np.array([7, 2400, 3])
-    np.testing.assert_array_equal(
-        again.targets.names[again.targets[some][:, 0].astype(int)], labels[some]
-    )
-
-
 @pytest.mark.parametrize("model", [KernelRidge(), KernelRidgeCV(), KernelCCA()])
 def test_text_is_no_number_to_be_predicted(model, X, labels, tmp_path):
     source = sources.open(

@@ -2,8 +2,6 @@
 optimize_landmarks, and the collapsed bound behind them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -26,13 +26,11 @@ from fuzz.damage.schema import node
 from lists import ESTIMATORS, KERNELS
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
 from sklearn.exceptions import InconsistentVersionWarning
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 import nystrom
 from nystrom import (
@@ -777,19 +775,3 @@ def test_the_files_that_are_refused_would_run_if_trusted(path):
     rewritten(path, schema={**a_call("os", "system", f"echo > {mark}"), "protocol": 2})
     assert load(path, trusted=["os.system"]) == 0
     assert mark.exists()
-
-
-def test_a_pipeline_that_fills_in_and_encodes_is_loaded(tmp_path):
-    """As tables need it; scikit-learn's imputer holds a dtype."""
-    pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame(
-        {"size": [1.0, np.nan, 3.0, 4.0] * 5, "town": ["Ulm", "Bonn"] * 10}
-    )
-    columns = make_column_transformer(
-        (make_pipeline(SimpleImputer(), StandardScaler()), ["size"]),
-        (OneHotEncoder(sparse_output=False), ["town"]),
-    )
-    model = make_pipeline(columns, KernelRidge(kernel="rbf")).fit(table, range(20))
-    save(model, tmp_path / "model")
-    found = load(tmp_path / "model").predict(table)
-    np.testing.assert_array_equal(found, model.predict(table))

@@ -13,9 +13,6 @@ from lists import (
     OFF_THE_ROWS,
     RIDGED,
     SAMPLERS,
-    SCORED,
-    WITHOUT_SCORES,
-    WITHOUT_SEED,
     but,
 )
 from oracles_sampling import exact_scores, rbf_matrix
@@ -60,44 +57,7 @@ def unbalanced(rng, n=2000):
 # How many rows, and which
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_another_seed_gives_other_rows(sampler, X):
-    one, two = (
-        np.unique(
-            select_landmarks(
-                X, n_landmarks=20, sampler=sampler, random_state=seed
-            ).points,
-            axis=0,
-        )
-        for seed in (0, 1)
-    )
-    assert np.array_equal(one, two) == (sampler in WITHOUT_SEED)
-
-
 # Fields
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_weights_are_the_inverse_roots_of_probabilities(sampler, X, seed):
-    landmarks = select_landmarks(X, n_landmarks=20, sampler=sampler, random_state=seed)
-    assert (landmarks.weights is None) == (landmarks.probabilities is None)
-    if landmarks.weights is not None:
-        assert np.all((landmarks.probabilities > 0) & (landmarks.probabilities <= 1))
-        np.testing.assert_allclose(landmarks.weights, landmarks.probabilities**-0.5)
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_scored_landmarks_know_their_ridge_and_dimension(sampler, X, seed):
-    landmarks = chosen(X, seed, n_landmarks=40, sampler=sampler)
-    if sampler in SCORED:
-        assert landmarks.ridge > 0
-        assert 0 < landmarks.effective_dimension <= 400
-    else:
-        assert landmarks.ridge is landmarks.effective_dimension is None
-    assert (landmarks.n_kernel_evaluations == 0) == (sampler in WITHOUT_SCORES)
-    assert landmarks.seconds > 0
-    assert landmarks.guarantee is None
-    assert landmarks.n_requested is None
 
 
 def test_the_leverage_sampler_reports_the_exact_dimension_at_its_ridge(X, seed):

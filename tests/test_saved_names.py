@@ -255,18 +255,6 @@ def test_every_public_estimator_kernel_and_sampler_has_a_row():
     assert estimators | values <= set(SAVED_CLASSES.values())
 
 
-def test_what_is_held_is_found_everywhere():
-    kernel = kernels.RBF(1.0) + kernels.Linear()
-    inside = [{"a": (Nystroem(kernel),)}, np.array([samplers.Uniform()]), kernel.diag]
-    assert {cls.__name__ for cls in held(inside)} == {
-        "Nystroem",
-        "RBF",
-        "Linear",
-        "Sum",
-        "Uniform",
-    }
-
-
 # --- a name is one class's, and stays ------------------------------------------------
 
 

@@ -388,19 +388,18 @@ class Own(Source):
         return self.X[indices]
 
 
-def test_targets_of_ones_own_source_may_be_a_vector(X, y):
-    expected = ridge().fit(X, y).predict(X)
-    found = ridge().fit(Own(X, y)).predict(X)
-    np.testing.assert_array_equal(found, expected)
-    half = len(X) // 2
-    parts = [Own(X[:half], y[:half]), Own(X[half:], y[half:])]
-    np.testing.assert_array_equal(ridge().fit(parts).predict(X), expected)
-
-
 @pytest.mark.parametrize("convert", [list, pandas.Series, np.ravel])
-def test_targets_of_ones_own_source_may_be_any_vector(convert, X, y):
+def test_targets_and_weights_of_ones_own_source_may_be_any_vector(convert, X, y):
+    expected = ridge().fit(X, y)
     found = ridge().fit(Own(X, convert(y)))
-    np.testing.assert_array_equal(found.dual_coef_, ridge().fit(X, y).dual_coef_)
+    np.testing.assert_array_equal(found.dual_coef_, expected.dual_coef_)
+    half, w = len(X) // 2, np.arange(len(X)) % 3 + 0.5
+    parts = [Own(X[:half], convert(y[:half])), Own(X[half:], convert(y[half:]))]
+    np.testing.assert_array_equal(ridge().fit(parts).dual_coef_, expected.dual_coef_)
+    source = Own(X, y)
+    source.weights = convert(w)
+    found, expected = ridge().fit(source), ridge().fit(X, y, w)
+    np.testing.assert_array_equal(found.dual_coef_, expected.dual_coef_)
 
 
 def test_classes_in_ones_own_source(X, y):
@@ -435,14 +434,6 @@ def test_wrong_targets_and_weights_of_ones_own_source(targets, weights, message,
     source.weights = None if weights is None else weights(y)
     with pytest.raises(ValueError, match=message):
         ridge().fit(source)
-
-
-def test_weights_of_ones_own_source_may_be_a_list(X, y):
-    source = Own(X, y)
-    source.weights = [1.0, 2.0, 0.5] * 1000
-    found = ridge().fit(source).dual_coef_
-    expected = ridge().fit(X, y, np.array(source.weights)).dual_coef_
-    np.testing.assert_array_equal(found, expected)
 
 
 def test_rows_outside_of_memory_are_no_array(X, y):
