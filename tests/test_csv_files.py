@@ -140,7 +140,7 @@ def test_whole_numbers_first_are_no_promise(tmp_path):
 
 def test_the_converted_file_is_removed_with_the_source(lines, tmp_path, temporary):
     source = sources.open(written(tmp_path, lines), target="y")
-    assert len(list(temporary.rglob("*.arrow"))) == 1
+    assert len(list(temporary.rglob("*.ipc"))) == 1
     model = KernelRidge(n_landmarks=5).fit(source)
     del source, model
     gc.collect()

@@ -8,7 +8,6 @@ number alone, so the result does not depend on threads, workers or storage.
 from __future__ import annotations
 
 import copy
-import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..sources import Source
-from ..sources.output import Sink, open_sink
+from ..sources.output import OrderedSink, Sink, open_sink
 
 
 def add_terms(left: Any, right: Any) -> Any:
@@ -105,23 +104,19 @@ class SumTree:
         return total
 
 
-class SumSink(Sink):
+class SumSink(OrderedSink):
     """A sink that adds up what each tile gives, in the order of the tiles.
 
     For passes that make rows and sums at once.
     """
 
     def __init__(self, tile: int) -> None:
-        self._tile, self._next = tile, 0
-        self._tree, self._out_of_order = SumTree(), dict[int, Any]()
-        self._lock = threading.Lock()
+        super().__init__()
+        self._tile, self._tree = tile, SumTree()
 
-    def put(self, start: int, rows: Any) -> None:
-        with self._lock:
-            self._out_of_order[start] = rows
-            while self._next in self._out_of_order:
-                self._tree.push(self._out_of_order.pop(self._next))
-                self._next += self._tile
+    def _append(self, rows: Any) -> int:
+        self._tree.push(rows)
+        return self._tile
 
     def total(self) -> Any:
         """The sum over all tiles."""

@@ -29,15 +29,7 @@ from .._digest import digest
 from .._validation import check_float
 from ..sources import Block, Source
 from ..sources.output import ArraySink, Sink, atomic_write, open_sink
-from .base import (
-    FAN_IN,
-    TILE,
-    Engine,
-    ProgressHook,
-    SumTree,
-    aligned_size,
-    count_tiles,
-)
+from .base import FAN_IN, TILE, Engine, ProgressHook, SumTree, aligned_size, count_tiles
 
 MANIFEST_FILE = "run.json"
 #: Bytes of rows that are saved with a run.

@@ -78,10 +78,7 @@ class Dask(RemoteEngine, BlockEngine):
     progress: ProgressHook
 
     def __init__(
-        self,
-        client: Client,
-        progress: ProgressHook = silent,
-        patience: float = 300.0,
+        self, client: Client, progress: ProgressHook = silent, patience: float = 300.0
     ) -> None:
         if client.asynchronous:
             raise TypeError(

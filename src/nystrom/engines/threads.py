@@ -14,14 +14,7 @@ from typing import Any
 
 from .._validation import check_int
 from ..sources import Source
-from .base import (
-    BlockEngine,
-    Pass,
-    ProgressHook,
-    results_in_order,
-    silent,
-    term_bytes,
-)
+from .base import BlockEngine, Pass, ProgressHook, results_in_order, silent, term_bytes
 from .blas import resolve_n_jobs, single_threaded_blas
 
 #: Seconds of work below which threads are not worth starting, and multiply-adds of

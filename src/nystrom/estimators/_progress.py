@@ -17,15 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..engines import (
-    Bar,
-    Engine,
-    Threads,
-    as_engine,
-    checkpointed,
-    current,
-    using,
-)
+from ..engines import Bar, Engine, Threads, as_engine, checkpointed, current, using
 from ..engines.base import ProgressHooks, report_work
 from ..engines.blas import blas_limit_for_size
 from ..engines.context import set_variable
@@ -71,7 +63,11 @@ def call_context(
     `work` are passes, and selections of landmarks: see `WorkEstimate`. A MemoryError
     says what would help.
     """
-    check_verbose(verbose)
+    is_number = isinstance(verbose, (Integral, np.bool_)) or verbose is None
+    if not is_number or (verbose or 0) < 0:
+        raise ValueError(
+            f"verbose={verbose!r} is not allowed; 0 is quiet and 1 shows a bar."
+        )
     try:
         if not verbose:
             yield None
@@ -147,16 +143,6 @@ def fit_context(
             raise
         if task is not None:
             task.end()
-
-
-def check_verbose(verbose: Any) -> None:
-    """0 or more; None is as quiet as 0."""
-    if verbose is None:
-        return
-    if not isinstance(verbose, (Integral, np.bool_)) or verbose < 0:
-        raise ValueError(
-            f"verbose={verbose!r} is not allowed; 0 is quiet and 1 shows a bar."
-        )
 
 
 def active_engine(source: Source | None = None) -> Engine | None:

@@ -402,7 +402,7 @@ class TemporaryTable:
         What the file is called.
     """
 
-    def __init__(self, write: Callable[[str], Any], name: str = "rows.arrow") -> None:
+    def __init__(self, write: Callable[[str], Any], name: str) -> None:
         folder = tempfile.mkdtemp(prefix="nystrom-")
         self.path = os.path.join(folder, name)
         remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -440,20 +440,28 @@ def write_tables(tables: Iterator[Any], schema: Any, path: str) -> None:
             file.write(table)
 
 
+def converted_file(
+    write: Callable[[str], Any], source: tuple[str, Any, Any], kind: str = "ipc"
+) -> ArrowFile:
+    """The file that `write` writes to a temporary folder: a copy of (path, file system,
+    stamp) of a source.
+    """
+    table = TemporaryTable(write, f"rows.{kind}")
+    fragment = make_fragment(table.path, kind, None, {})
+    return ArrowFile(fragment, converted=table, source=source)
+
+
 def stream_file(X: Any) -> ArrowFile:
     """The rows of a data set, stream or lazy frame, written to a temporary file."""
+    source = type(X).__name__, None, ""
     if hasattr(X, "sink_parquet"):  # a lazy frame of polars
-        table, kind = TemporaryTable(X.sink_parquet, "rows.parquet"), "parquet"
+        file = converted_file(X.sink_parquet, source, "parquet")
     else:
-        scanner = _scanner(X) if hasattr(X, "scanner") else X
-        is_scanner = hasattr(scanner, "to_reader")
+        X = _scanner(X) if hasattr(X, "scanner") else X
+        is_scanner = hasattr(X, "to_reader")
         from_stream = _arrow().RecordBatchReader.from_stream
-        reader = scanner.to_reader() if is_scanner else from_stream(X)
-        write = partial(write_tables, reader, reader.schema)
-        table, kind = TemporaryTable(write), "ipc"
-    fragment = make_fragment(table.path, kind, None, {})
-    name = type(X).__name__
-    file = ArrowFile(fragment, converted=table, source=(name, None, ""))
+        reader = X.to_reader() if is_scanner else from_stream(X)
+        file = converted_file(partial(write_tables, reader, reader.schema), source)
     if len(file.groups):  # known by its first and its last rows
         first, last = (file._read_table(i, file.names) for i in (0, -1))
         ends = first.slice(0, 1).to_pylist(), last.slice(len(last) - 1).to_pylist()
@@ -651,10 +659,7 @@ class CsvFile(TabularFile):
                 return
             raise FileError(f"{self.path} has no rows; at least one is needed.")
 
-        table = TemporaryTable(write)
-        fragment = make_fragment(table.path, "ipc", None, {})
-        source = (self.path, self.filesystem, self.stamp)
-        file = ArrowFile(fragment, converted=table, source=source)
+        file = converted_file(write, (self.path, self.filesystem, self.stamp))
         file.names = (*stored, *self.constants)
         signs = self.delimiter, self.csv.header, self.csv.encoding, self.csv.decimal
         file.options = digest(signs, condition, str(types))

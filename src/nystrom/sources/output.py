@@ -126,6 +126,28 @@ class SplitSink(Sink):
             sink.close(complete)
 
 
+class OrderedSink(Sink):
+    """Takes results in the order of their rows: what arrives early waits.
+
+    An engine is never far ahead of the first row that is missing.
+    """
+
+    def __init__(self) -> None:
+        self._next, self._out_of_order = 0, dict[int, Any]()
+        self._lock = threading.Lock()
+
+    def put(self, start: int, rows: Any) -> None:
+        """Keep `rows` as rows `start`, `start + 1`, …"""
+        with self._lock:
+            self._out_of_order[start] = rows
+            while self._next in self._out_of_order:
+                self._next += self._append(self._out_of_order.pop(self._next))
+
+    @abstractmethod
+    def _append(self, rows: Any) -> int:
+        """Take the next results; return how many rows they are of."""
+
+
 # --- files ----------------------------------------------------------------------------
 
 
@@ -183,12 +205,11 @@ def move_into_place(temporary: Path, target: Path) -> None:
 GROUP_VALUES, MAX_GROUP_ROWS = 2**22, 2**18
 
 
-class FileSink(Sink):
+class FileSink(OrderedSink):
     """A file that is written beside its place, under another name, and moved there at
     the end: a reader finds all rows, or what was there before.
 
-    It takes rows in groups of one size, one group after the other. What arrives early
-    waits: an engine is never far ahead of the first row missing.
+    Rows are written in groups of one size, one group after the other.
 
     Parameters
     ----------
@@ -208,13 +229,12 @@ class FileSink(Sink):
         dtype: np.dtype,
         single: bool = False,
     ) -> None:
+        super().__init__()
         self.path, self.n_rows, self.names, self.dtype = path, n_rows, names, dtype
         self.shape = (n_rows,) if single else (n_rows, len(names))
         self.group = max(1, min(MAX_GROUP_ROWS, GROUP_VALUES // max(1, len(names))))
-        self._opened, self._lock = ExitStack(), threading.Lock()
-        self._out_of_order: dict[int, np.ndarray] = {}
+        self._opened, self._n_written = ExitStack(), 0
         self._buffered: list[np.ndarray] = []
-        self._next = self._n_written = 0
 
     @property
     def result(self) -> Path:
@@ -226,18 +246,13 @@ class FileSink(Sink):
         temporary = self._opened.enter_context(atomic_write(self.path))
         self._file = self._opened.enter_context(closing(self._begin(temporary)))
 
-    def put(self, start: int, rows: Any) -> None:
-        """Keep `rows` as rows `start`, `start + 1`, …"""
+    def _append(self, rows: Any) -> int:
         rows = arrays.to_host(rows)
         rows = rows.reshape(len(rows), -1).astype(self.dtype, copy=False)
-        with self._lock:
-            self._out_of_order[start] = rows
-            while self._next in self._out_of_order:
-                next_rows = self._out_of_order.pop(self._next)
-                self._buffered.append(next_rows)
-                self._next += len(next_rows)
-                if self._next - self._n_written >= self.group:
-                    self._write_groups(self.group)
+        self._buffered.append(rows)
+        if self._next + len(rows) - self._n_written >= self.group:
+            self._write_groups(self.group)
+        return len(rows)
 
     def close(self, complete: bool) -> None:
         """Move the file to its place, or throw it away."""
@@ -307,10 +322,7 @@ class ParquetSink(FileSink):
 
 
 #: How a file is written, by how its name ends.
-WRITERS: dict[str, type[FileSink]] = {
-    ".npy": NpySink,
-    ".parquet": ParquetSink,
-}
+WRITERS: dict[str, type[FileSink]] = {".npy": NpySink, ".parquet": ParquetSink}
 
 
 @dataclass(frozen=True)
