@@ -402,7 +402,7 @@ class TemporaryTable:
         What the file is called.
     """
 
-    def __init__(self, write: Callable[[str], Any], name: str) -> None:
+    def __init__(self, write: Callable[[str], Any], name: str = "rows.ipc") -> None:
         folder = tempfile.mkdtemp(prefix="nystrom-")
         self.path = os.path.join(folder, name)
         remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
