@@ -16,7 +16,7 @@ from multiprocessing import get_context
 import numpy as np
 
 from nystrom.engines import Engine, single_threaded_blas
-from nystrom.engines.base import SumTree, count_tiles, map_tiles, sum_tiles, tile_blocks
+from nystrom.engines.base import Pass, SumTree, count_tiles, tile_blocks
 from nystrom.kernels import Kernel
 
 
@@ -54,10 +54,7 @@ def work(payload, reducing, first, last):
     """One task, in another process: the result, pickled."""
     f, source, shared = unpacked(payload)
     with single_threaded_blas():
-        if reducing:
-            made = sum_tiles(f, source, shared, first, last)
-        else:
-            made = map_tiles(f, source, shared, first, last, None)
+        made = Pass(f, source, shared, reducing).run(first, last)
     return pickle.dumps(made)
 
 

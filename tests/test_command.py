@@ -257,7 +257,7 @@ def test_a_wrong_value_among_new_rows(folder, tmp_path):
             "2 rows with a value of 'b'",
         ),
         (["info", "t.xls"], "is not a model file"),
-        (["predict", "other", "t.csv"], "was not written by `nystrom fit`"),
+        (["predict", "other", "t.csv"], "has no model that `nystrom fit` wrote"),
         (["predict", "none", "t.csv"], "There is no file none"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[1],

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pytest
 
 from nystrom import KernelRidge, select_landmarks, sources
+from nystrom.engines.context import set_variable
 from nystrom.sources import FileError, arrow
 from nystrom.sources import tabular as recent
 
@@ -219,7 +220,7 @@ def test_a_bar_shows_the_conversion(name, lines, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(arrow, "READ_AHEAD_BYTES", 1024)
     path = written(tmp_path, lines, name)
     steps = []
-    with arrow.report_conversions(lambda *step: steps.append(step)):
+    with set_variable(arrow.progress_hook, lambda *step: steps.append(step)):
         sources.open(path, target="y")
     stages, done, total = zip(*steps, strict=True)
     assert set(stages) == {f"converting {name}"}

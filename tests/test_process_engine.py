@@ -172,7 +172,7 @@ def results_of(estimator, X, y):
     return [*results, fitted.approximation_error_]
 
 
-@pytest.mark.parametrize("estimator", FITTED, ids=str)
+@pytest.mark.parametrize("estimator", FITTED, ids=lambda e: type(e).__name__)
 def test_estimators(estimator, processes, data):
     here, there = on_both(processes, lambda: results_of(estimator, *data))
     for one, two in zip(here, there, strict=True):

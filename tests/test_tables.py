@@ -421,7 +421,7 @@ def negative(y):
     [
         (lambda y: y[:-1], None, r"Own.*targets of shape \(2999,\).*3000 rows"),
         (lambda y: y.reshape(-1, 1, 1), None, r"targets of shape \(3000, 1, 1\)"),
-        (lambda y: np.where(y > 2, np.nan, y), None, "targets.*NaN or infinity"),
+        (lambda y: np.where(y > 2, np.nan, y), None, "targets.*one finite number"),
         (lambda y: np.full(len(y), object()), None, "targets.*object"),
         (lambda y: y, lambda y: np.ones(9), r"weights of shape \(9,\).*3000 rows"),
         (lambda y: y, negative, "weights.*>= 0"),

@@ -140,9 +140,7 @@ def fit(
     the rows is held out to score the model. It is then fitted to all rows.
     """
     if "-" in (output, report):
-        raise click.UsageError(
-            "Models and reports cannot be written to standard output; give a file name."
-        )
+        raise click.UsageError("Models and reports need a file name, not -.")
     check_output_paths([output, report], [table], overwrite=overwrite)
     is_quiet = quiet or as_json
     if is_quiet:

@@ -43,7 +43,6 @@ from .tables import (
     parse_target,
     read_pieces,
     read_table,
-    separator,
 )
 
 #: Rows that the width, alpha and the number of landmarks are chosen on at most.
@@ -64,10 +63,7 @@ MAX_PERMUTED_ROWS, N_PERMUTATIONS = 1000, 5
 BASELINES = {
     "linear": ("a linear model", "Consider the linear model, which is simpler"),
     "boosting": ("gradient boosting", "Consider boosting instead"),
-    "constant": (
-        "a constant",
-        "Add rows, or columns that carry information about the target",
-    ),
+    "constant": ("a constant", "Add rows, or columns that inform about the target"),
 }
 
 
@@ -109,10 +105,8 @@ class Evaluation(NamedTuple):
         scores = {"accuracy": float(metrics.accuracy_score(y, found))}
         present = np.flatnonzero(np.isin(self.classes, y))
         if len(present) > 1:  # else it is not defined
-            areas = [
-                metrics.roc_auc_score(y == self.classes[j], shares[:, j])
-                for j in present
-            ]
+            auc, classes = metrics.roc_auc_score, self.classes
+            areas = [auc(y == classes[j], shares[:, j]) for j in present]
             scores["AUC"] = float(np.mean(areas))
         loss = metrics.log_loss(y, shares, labels=self.classes)
         return scores | {"log-loss": float(loss)}
@@ -173,13 +167,12 @@ def train(
             importances = find_importances(model, rows.iloc[few], y[few], seed)
             if task == "classification":
                 chosen.set_params(C=estimator.C_)
-    ours = found["nystrom"]
     model = make_pipeline(make_encoder(columns), chosen).fit(rows, y)
     model.nystrom_summary_ = {
         "task": task,
         "target": target,
         "table": path,
-        "separator": separator(path),
+        "separator": table.attrs.get("separator", ","),
         "rows": len(y),
         "rows_without_target": len(table) - len(y),
         "columns": columns,
@@ -195,12 +188,12 @@ def train(
         "approximation_error": float(chosen.landmarks_.error.value),
         "held_out_rows": len(in_test),
         "held_out": {name: each.metrics() for name, each in found.items()},
-        "intervals": ours.intervals(seed),
+        "intervals": found["nystrom"].intervals(seed),
         "warnings": list(comparison_warnings(found)),
         "seed": seed,
         "seconds": round(time.perf_counter() - started, 3),
     }
-    return model, ours
+    return model, found["nystrom"]
 
 
 def read_problem(
@@ -241,16 +234,14 @@ def split(y: np.ndarray, task: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
     Rows of classes that are too small for that are all trained on.
     """
-    share = min(HELD_OUT_SHARE, MAX_HELD_OUT_ROWS / len(y))
-    rows = np.arange(len(y))
-    if task == "regression":
-        train, test = train_test_split(rows, test_size=share, random_state=seed)
-        return train, test
-    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    is_rare = counts[codes] < MIN_CLASS_ROWS
-    rest = rows[~is_rare]
+    share, rows = min(HELD_OUT_SHARE, MAX_HELD_OUT_ROWS / len(y)), np.arange(len(y))
+    is_rare, strata = np.zeros(len(y), dtype=bool), None
+    if task == "classification":
+        _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        is_rare = counts[codes] < MIN_CLASS_ROWS
+        strata = codes[~is_rare]
     train, test = train_test_split(
-        rest, test_size=share, random_state=seed, stratify=codes[rest]
+        rows[~is_rare], test_size=share, random_state=seed, stratify=strata
     )
     return np.concatenate([train, rows[is_rare]]), test
 
@@ -322,13 +313,11 @@ def comparison_warnings(found: dict[str, Evaluation]) -> Iterator[str]:
     for name, (description, advice) in BASELINES.items():
         ahead, error = ours.advantage(found[name])
         if ahead < -error if name == "boosting" else ahead <= error:
-            verdict = (
-                "is clearly worse" if name == "boosting" else "is not clearly better"
-            )
+            verdict = "clearly worse" if name == "boosting" else "not clearly better"
             yield (
-                f"On the held-out rows the model ({score} {value:.4f}) {verdict} than "
-                f"{description} ({found[name].metrics()[score]:.4f}, standard error of "
-                f"the difference {error:.2g}). {advice}."
+                f"On the held-out rows the model ({score} {value:.4f}) is {verdict} "
+                f"than {description} ({found[name].metrics()[score]:.4f}, standard "
+                f"error of the difference {error:.2g}). {advice}."
             )
 
 
@@ -339,9 +328,7 @@ def load_model(path: str) -> Pipeline:
     """A model that `nystrom fit` saved."""
     model = load(path)
     if not hasattr(model, "nystrom_summary_"):
-        raise ValueError(
-            f"{path} was not written by `nystrom fit`; fit a model with it first."
-        )
+        raise ValueError(f"{path} has no model that `nystrom fit` wrote; run it first.")
     return model
 
 
@@ -370,21 +357,14 @@ def predicted_pieces(
 
 def evaluate(model: Pipeline, path: str) -> Evaluation:
     """The rows of a table that have a value of the target, and predictions of it."""
-    summary, parts = model.nystrom_summary_, []
+    summary, table = model.nystrom_summary_, read_table(path)
     target = summary["target"]
-    for piece in read_pieces(path):
-        check_column(piece, target, " to compare with")
-        known = piece[piece[target].notna()]
-        values = parse_columns(summary["columns"], known)
-        parts.append(values.assign(**{target: known[target]}))
-    rows = pd.concat(parts)
-    if not len(rows):
-        raise ValueError(
-            f"{path} has no row with a value of {target!r}. Give a table with true "
-            "values to compare predictions with."
-        )
+    check_column(table, target, " to compare with")
+    known = table[table[target].notna()]
+    if not len(known):
+        raise ValueError(f"{path} needs values of {target!r} to compare with.")
     if summary["task"] == "regression":
-        y = parse_numbers(rows[target])
+        y = parse_numbers(known[target])
     else:
-        y = as_known_labels(rows[target], model.classes_)
-    return Evaluation.of(model, rows.drop(columns=target), y)
+        y = as_known_labels(known[target], model.classes_)
+    return Evaluation.of(model, parse_columns(summary["columns"], known), y)

@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from .._validation import unknown_name_error
-from ..sources.arrow import CsvFile
+from ..sources.arrow import ArrowFile, CsvFile
 from ..sources.files import open_files
 from ..sources.output import atomic_write
 from ..sources.tabular import FileOptions
@@ -69,21 +69,6 @@ MIN_CLASS_ROWS = 5
 # ------------------------------------------------------------------------------- files
 
 
-def open_table(path: str) -> list[Any]:
-    """The files of a table; each is CSV, Parquet or Arrow."""
-    files = open_files(path, FileOptions(delimiter="detect"))
-    if not all(hasattr(file, "iter_tables") for file in files):
-        raise ValueError(
-            f"{path} is not a table; give a .csv, .tsv, .parquet or .arrow file."
-        )
-    return files
-
-
-def separator(path: str) -> str:
-    """What stands between the values of a CSV file."""
-    return getattr(open_table(path)[0], "delimiter", ",") if path != "-" else ","
-
-
 def read_table(path: str) -> pd.DataFrame:
     """All rows."""
     return pd.concat(list(read_pieces(path)))
@@ -98,14 +83,17 @@ def read_pieces(path: str) -> Iterator[pd.DataFrame]:
     if path == "-":
         with tempfile.TemporaryDirectory() as folder:
             copy = os.path.join(folder, "standard input.csv")
-            with open(copy, "wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
+            with open(copy, "wb") as stream:
+                shutil.copyfileobj(sys.stdin.buffer, stream)
             yield from read_pieces(copy)
             return
     n_rows = 0
-    for file in open_table(path):
+    for file in open_files(path, FileOptions(delimiter="detect")):
+        if not isinstance(file, (CsvFile, ArrowFile)):
+            raise ValueError(f"{path} is not a .csv, .tsv, .parquet or .arrow file.")
         for piece in _pieces_of(file):
             piece.index = pd.RangeIndex(n_rows, n_rows + len(piece))
+            piece.attrs["separator"] = getattr(file, "delimiter", ",")
             n_rows += len(piece)
             yield piece
     if not n_rows:
@@ -172,8 +160,8 @@ def open_writer(path: str) -> Iterator[Callable[[pd.DataFrame], None]]:
                     writer = stack.enter_context(ParquetWriter(stream, table.schema))
                 writer.write_table(table.cast(writer.schema))
             else:
-                options = {"sep": "\t" if path.endswith(".tsv") else ","}
-                text = piece.to_csv(index=False, header=writer is None, **options)
+                delimiter = "\t" if path.endswith(".tsv") else ","
+                text = piece.to_csv(None, sep=delimiter, header=not writer, index=False)
                 stream.write(text.encode())
                 writer = stream
 
@@ -185,9 +173,7 @@ def check_output_paths(
 ) -> None:
     """Refuse before hours of work what could not, or should not, be written after."""
     in_use = {Path(path).resolve() for path in reads}
-    for path in writes:
-        if path is None or path == "-":
-            continue
+    for path in (each for each in writes if each and each != "-"):
         resolved, problem = Path(path).resolve(), ""
         if resolved in in_use:
             problem = "is also read or written by this command and would be lost"

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -104,7 +105,7 @@ class SumTree:
         return total
 
 
-class SumSink:
+class SumSink(Sink):
     """A sink that adds up what each tile gives, in the order of the tiles.
 
     For passes that make rows and sums at once.
@@ -115,18 +116,12 @@ class SumSink:
         self._tree, self._out_of_order = SumTree(), dict[int, Any]()
         self._lock = threading.Lock()
 
-    def open(self) -> None:
-        pass
-
     def put(self, start: int, rows: Any) -> None:
         with self._lock:
             self._out_of_order[start] = rows
             while self._next in self._out_of_order:
                 self._tree.push(self._out_of_order.pop(self._next))
                 self._next += self._tile
-
-    def close(self, complete: bool) -> None:
-        pass
 
     def total(self) -> Any:
         """The sum over all tiles."""
@@ -334,60 +329,49 @@ def tile_blocks(n_tiles: int, max_size: int) -> list[tuple[int, int, int]]:
     return blocks
 
 
-def apply_to_rows(
-    f: Callable, source: Source, shared: tuple[Any, ...], start: int, stop: int
-) -> Any:
-    """f of the rows of a tile."""
-    # A result that is not finite is refused once, by the caller.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return f(source.block(start, min(stop, source.n_rows)), *shared)
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """A function of all tiles of a source, whose results are summed or are rows.
 
+    Rows are put into the sink; without one, as in other processes, they are returned.
+    """
 
-def map_tiles(
-    f: Callable,
-    source: Source,
-    shared: tuple[Any, ...],
-    first: int,
-    last: int,
-    sink: Sink | None,
-) -> list[tuple[int, Any]]:
-    """Put f of some tiles into the sink; without one, (row number, f) of each tile."""
-    results = []
-    for start in range(first * TILE, last * TILE, TILE):
-        rows = apply_to_rows(f, source, shared, start, start + TILE)
-        if sink is None:
-            results.append((start, rows))
-        else:
-            sink.put(start, rows)
-    return results
+    f: Callable
+    source: Any  # a Source, or what it is rebuilt from at a worker
+    shared: tuple[Any, ...]
+    is_sum: bool
+    sink: Sink | None = None
 
+    def apply(self, start: int, stop: int) -> Any:
+        """f of the rows of a tile."""
+        # A result that is not finite is refused once, by the caller.
+        with np.errstate(over="ignore", invalid="ignore"):
+            block = self.source.block(start, min(stop, self.source.n_rows))
+            return self.f(block, *self.shared)
 
-def sum_tiles(
-    f: Callable, source: Source, shared: tuple[Any, ...], first: int, last: int
-) -> Any:
-    """The sum of f over some tiles; on a device these are worked on as one."""
-    if source.on_device:
-        return apply_to_rows(f, source, shared, first * TILE, last * TILE)
-    tree = SumTree()
-    for start in range(first * TILE, last * TILE, TILE):
-        # Nothing here holds the term: the sum that it was added to may be all there
-        # is room for.
-        tree.push(apply_to_rows(f, source, shared, start, start + TILE))
-    return tree.total()
+    def run(self, first: int, last: int) -> Any:
+        """The sum over some tiles, or (row number, rows) of each that no sink has."""
+        return self._sum(first, last) if self.is_sum else self._map(first, last)
 
+    def _map(self, first: int, last: int) -> list[tuple[int, Any]]:
+        results = []
+        for start in range(first * TILE, last * TILE, TILE):
+            rows = self.apply(start, start + TILE)
+            if self.sink is None:
+                results.append((start, rows))
+            else:
+                self.sink.put(start, rows)
+        return results
 
-def run_tiles(
-    f: Callable,
-    source: Source,
-    shared: tuple[Any, ...],
-    first: int,
-    last: int,
-    sink: Sink | None,
-) -> Any:
-    """The sum over some tiles; with a sink their rows are put there."""
-    if sink is None:
-        return sum_tiles(f, source, shared, first, last)
-    return map_tiles(f, source, shared, first, last, sink)
+    def _sum(self, first: int, last: int) -> Any:
+        if self.source.on_device:  # there they are worked on as one
+            return self.apply(first * TILE, last * TILE)
+        tree = SumTree()
+        for start in range(first * TILE, last * TILE, TILE):
+            # Nothing here holds the term: the sum that it was added to may be all
+            # there is room for.
+            tree.push(self.apply(start, start + TILE))
+        return tree.total()
 
 
 def results_in_order(
@@ -418,28 +402,16 @@ class BlockEngine(Engine):
 
     @abstractmethod
     def _results(
-        self,
-        f: Callable,
-        source: Source,
-        shared: tuple[Any, ...],
-        sink: Sink | None,
-        blocks: list[tuple[int, int, int]],
+        self, work: Pass, blocks: list[tuple[int, int, int]]
     ) -> Generator[Any, None, None]:
-        """What `run_tiles` returns for each block of tiles, in order."""
+        """What `run` returns for each block of tiles, in order."""
 
-    def _run(
-        self,
-        f: Callable,
-        source: Source,
-        shared: tuple[Any, ...],
-        name: str,
-        sink: Sink | None,
-    ) -> Generator[tuple[int, Any], None, None]:
+    def _run(self, work: Pass, name: str) -> Generator[tuple[int, Any], None, None]:
         """(size of the block, result) of each block of tiles, in order."""
-        n_tiles = count_tiles(source.n_rows)
-        blocks = tile_blocks(n_tiles, self._max_tiles(source))
-        self.begin_pass(name, source.n_rows, shared)
-        with closing(self._results(f, source, shared, sink, blocks)) as results:
+        n_tiles = count_tiles(work.source.n_rows)
+        blocks = tile_blocks(n_tiles, self._max_tiles(work.source))
+        self.begin_pass(name, work.source.n_rows, work.shared)
+        with closing(self._results(work, blocks)) as results:
             for _, last, size in blocks:
                 yield size, next(results)
                 self.progress(name, last, n_tiles)
@@ -467,7 +439,7 @@ class BlockEngine(Engine):
         name : str
             Name of the pass, for progress and checkpoints.
         """
-        run = self._run(f, source, shared, name, sink)
+        run = self._run(Pass(f, source, shared, False, sink), name)
         with open_sink(sink), closing(run) as results:
             for _, rows_of_tiles in results:
                 for start, rows in rows_of_tiles:
@@ -494,9 +466,9 @@ class BlockEngine(Engine):
         total : object
             The sum, an array or a tuple of arrays.
         """
-        tree = SumTree()
+        tree, run = SumTree(), self._run(Pass(f, source, shared, True), name)
         # Closed also when Ctrl-C arrives here: threads end, BLAS gets its threads back.
-        with closing(self._run(f, source, shared, name, None)) as results:
+        with closing(run) as results:
             for size, term in results:
                 tree.push(term, size)
                 del term  # not to be held while the next one is computed

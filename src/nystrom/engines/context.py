@@ -125,10 +125,10 @@ def using(
     keeps_engine = engine is None and (device, checkpoint) != (None, None)
     with ExitStack() as stack:
         if not keeps_engine:
-            stack.enter_context(_set_variable(_current, as_engine(engine)))
+            stack.enter_context(set_variable(_current, as_engine(engine)))
         if device is not None:
             check_torch_device(device)
-            stack.enter_context(_set_variable(_device, device))
+            stack.enter_context(set_variable(_device, device))
         if checkpoint is not None:
             run = (
                 checkpoint
@@ -137,12 +137,13 @@ def using(
             )
             stack.enter_context(run.running(keep=keep_checkpoint))
             stack.enter_context(seeds_from(run.seed))
-            stack.enter_context(_set_variable(_run, run))
+            stack.enter_context(set_variable(_run, run))
         yield current()
 
 
 @contextmanager
-def _set_variable(variable: ContextVar, value: Any) -> Iterator[None]:
+def set_variable(variable: ContextVar, value: Any) -> Iterator[None]:
+    """The variable has another value in a block of code."""
     token = variable.set(value)
     try:
         yield

@@ -13,6 +13,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Generator
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -24,9 +25,9 @@ from distributed.comm import CommClosedError
 
 from ..sources import DaskRows, Source, Subset
 from ..sources.dask import DaskChunks
-from ..sources.output import Sink
 from .base import (
     BlockEngine,
+    Pass,
     ProgressHook,
     SumTree,
     count_tiles,
@@ -35,7 +36,6 @@ from .base import (
     tile_blocks,
 )
 from .executor import (
-    PassPayload,
     RemoteEngine,
     SourcePayload,
     add_copy,
@@ -97,22 +97,15 @@ class Dask(RemoteEngine, BlockEngine):
         return MAX_TILES_PER_MAP_TASK
 
     def _results(
-        self,
-        f: Callable,
-        source: Source,
-        shared: tuple[Any, ...],
-        sink: Sink | None,
-        blocks: list[tuple[int, int, int]],
+        self, work: Pass, blocks: list[tuple[int, int, int]]
     ) -> Generator[Any, None, None]:
-        source_payload = self._source_payload(source)
-        if _is_small_and_local(source_payload):
-            yield from Threads()._results(f, source, shared, sink, blocks)
+        payload = self._source_payload(work.source)
+        if _is_small_and_local(payload):
+            yield from Threads()._results(work, blocks)
             return
         window = MAP_TASKS_PER_THREAD * self._count_threads()
-        submit = self._submitter(f, source_payload, shared, sink)
-        calls = (
-            (first, last, source_payload.part(first, last)) for first, last, _ in blocks
-        )
+        submit = self._submitter(work, payload)
+        calls = ((first, last, payload.part(first, last)) for first, last, _ in blocks)
         yield from results_in_order(submit, calls, window)
 
     def reduce(
@@ -141,7 +134,7 @@ class Dask(RemoteEngine, BlockEngine):
             return self.local.reduce(f, source, shared, name)
         self.begin_pass(name, source.n_rows, shared)
         for _ in range(MAX_ATTEMPTS):
-            submit = self._submitter(f, source_payload, shared, None)
+            submit = self._submitter(Pass(f, source, shared, True), source_payload)
             try:
                 with self.client.as_current():
                     return self._sum(submit, source_payload, name)
@@ -203,26 +196,20 @@ class Dask(RemoteEngine, BlockEngine):
         kept = {c: held for c, held in self.scattered.items() if held[1] > oldest}
         self.scattered = kept
 
-    def _submitter(
-        self,
-        f: Callable,
-        source_payload: SourcePayload,
-        shared: tuple[Any, ...],
-        sink: Sink | None,
-    ) -> Callable[[int, int, Any], Future]:
+    def _submitter(self, work: Pass, source: SourcePayload) -> Callable[..., Future]:
         """A function that submits the task of a block of tiles."""
         name = f"{self.passes[-1].replace(' ', '-')}-{uuid.uuid4().hex}"
-        payload = PassPayload(f, source_payload, shared, is_sum=sink is None)
+        payload = pickle_to_bytes(replace(work, source=source, sink=None))
         # As the result of a task it is fetched once by each worker, also by those that
         # come late, and computed again when it is lost with one.
-        work = self._submit(f"work-{name}", pickle.loads, pickle_to_bytes(payload))
+        loaded = self._submit(f"work-{name}", pickle.loads, payload)
 
         def submit(first: int, last: int, part: Any) -> Future:
-            start, stop = tile_row_bounds(first, last, source_payload.n_rows)
-            lazies = [chunks.X[start:stop] for chunks in source_payload.lazies]
+            start, stop = tile_row_bounds(first, last, source.n_rows)
+            lazies = [chunks.X[start:stop] for chunks in source.lazies]
             rows = self.client.compute(lazies)
             key = (name, first)  # one group of tasks: they wait at the scheduler
-            return self._submit(key, run_block, work, first, last, part, *rows)
+            return self._submit(key, run_block, loaded, first, last, part, *rows)
 
         return submit
 
@@ -252,22 +239,22 @@ class Dask(RemoteEngine, BlockEngine):
         return source_payload
 
 
-def _say_what_is_carried(source: Any) -> None:
+def _say_what_is_carried(source: Source) -> None:
     """Once for each array that comes with its data: its rows are sent from here."""
-    for thing in vars(source).values():
-        if isinstance(thing, Source):
-            _say_what_is_carried(thing)
-        elif isinstance(thing, DaskChunks) and thing.carried and not thing.with_error:
-            thing.with_error = True
-            warnings.warn(
-                f"The Dask array holds {thing.carried / 2**20:.0f} MiB of data in "
-                "its graph, as dask.array.from_array of an array does. Rows are "
-                "therefore read in this process, block by block, and sent to the "
-                "workers. To let workers read them, keep X in files: "
-                "nystrom.sources.open(path), or dask.array.from_zarr.",
-                UserWarning,
-                stacklevel=2,
-            )
+    if isinstance(source, DaskChunks) and source.carried and not source.has_warned:
+        source.has_warned = True
+        warnings.warn(
+            f"The Dask array holds {source.carried / 2**20:.0f} MiB of data in its "
+            "graph, as dask.array.from_array of an array does. Rows are therefore "
+            "read in this process, block by block, and sent to the workers. To let "
+            "workers read them, keep X in files: nystrom.sources.open(path), or "
+            "dask.array.from_zarr.",
+            UserWarning,
+            stacklevel=2,
+        )
+    for inner in vars(source).values():
+        if isinstance(inner, Source):
+            _say_what_is_carried(inner)
 
 
 def _is_small_and_local(source_payload: SourcePayload) -> bool:

@@ -24,19 +24,16 @@ from joblib.parallel import get_active_backend
 from .. import _arrays as arrays
 from ..sources import Block, Source
 from ..sources.base import are_unit_weights, unit_weights
-from ..sources.output import Sink
 from .base import (
     TILE,
     BlockEngine,
     Engine,
+    Pass,
     ProgressHook,
     add_terms,
     count_tiles,
-    map_tiles,
     results_in_order,
-    run_tiles,
     silent,
-    sum_tiles,
 )
 from .blas import single_threaded_blas
 from .threads import Threads
@@ -231,31 +228,19 @@ class _AttachingUnpickler(pickle.Unpickler):
         return self.found[kind][i]
 
 
-@dataclass(frozen=True, eq=False)
-class PassPayload:
-    """What all tasks of a pass share: it goes once to each worker."""
-
-    f: Callable
-    source_payload: SourcePayload
-    shared: tuple[Any, ...]
-    is_sum: bool
-
-
 def run_block(
-    payload: PassPayload,
-    first: int,
-    last: int,
-    part: list[Any] | None,
-    *chunks: Any,
+    work: Pass, first: int, last: int, part: list[Any] | None, *chunks: Any
 ) -> Any:
-    """What `sum_tiles`, or `map_tiles`, returns for tiles first to last."""
+    """What `work` returns for tiles first to last, where its source is a payload."""
     replacements = [OffsetArray(first * TILE, rows) for rows in chunks]
-    source = payload.source_payload.rebuild_source(part or [], replacements)
-    f, shared = payload.f, payload.shared
+    source = work.source.rebuild_source(part or [], replacements)
+    return run_single_threaded(replace(work, source=source), first, last)
+
+
+def run_single_threaded(work: Pass, first: int, last: int) -> Any:
+    """What `work` returns for tiles first to last, with BLAS at one thread."""
     with single_threaded_blas():
-        if payload.is_sum:
-            return sum_tiles(f, source, shared, first, last)
-        return map_tiles(f, source, shared, first, last, None)
+        return work.run(first, last)
 
 
 def add_copy(left: Any, right: Any) -> Any:
@@ -294,15 +279,10 @@ class ExecutorEngine(RemoteEngine, BlockEngine):
         return min(MAX_TILES_PER_TASK, max(1, 1 << share.bit_length() >> 1))
 
     def _results(
-        self,
-        f: Callable,
-        source: Source,
-        shared: tuple[Any, ...],
-        sink: Sink | None,
-        blocks: list[tuple[int, int, int]],
+        self, work: Pass, blocks: list[tuple[int, int, int]]
     ) -> Generator[Any, None, None]:
         try:
-            yield from self._submit(self._calls(f, source, shared, sink, blocks))
+            yield from self._submit(self._calls(work, blocks))
         except BrokenExecutor as error:
             raise RuntimeError(
                 f"A worker of {self.label} died in the pass {self.passes[-1]!r} and "
@@ -310,23 +290,17 @@ class ExecutorEngine(RemoteEngine, BlockEngine):
             ) from error
 
     def _calls(
-        self,
-        f: Callable,
-        source: Source,
-        shared: tuple[Any, ...],
-        sink: Sink | None,
-        blocks: list[tuple[int, int, int]],
+        self, work: Pass, blocks: list[tuple[int, int, int]]
     ) -> Iterator[tuple[Any, ...]]:
         """The function and arguments of the call for each block."""
         if self.shares_memory:
             for first, last, _ in blocks:
-                yield _run_here, f, source, shared, first, last, sink
+                yield run_single_threaded, work, first, last
             return
-        source_payload = SourcePayload(source)
-        payload = PassPayload(f, source_payload, shared, is_sum=sink is None)
-        work = pickle_to_bytes(payload)
+        source = SourcePayload(work.source)
+        payload = pickle_to_bytes(replace(work, source=source, sink=None))
         for first, last, _ in blocks:
-            yield _run_in_worker, work, first, last, source_payload.part(first, last)
+            yield _run_in_worker, payload, first, last, source.part(first, last)
 
     def _submit(self, calls: Iterator[tuple[Any, ...]]) -> Generator[Any, None, None]:
         """What the calls return, in order."""
@@ -375,16 +349,11 @@ class JoblibEngine(ExecutorEngine):
             yield from parallel(tasks)
 
 
-def _run_here(*arguments: Any) -> Any:
-    with single_threaded_blas():
-        return run_tiles(*arguments)
-
-
 def _run_in_worker(payload: bytes, first: int, last: int, part: list[Any]) -> Any:
     return run_block(_load_payload(payload), first, last, part)
 
 
 @lru_cache(maxsize=1)
-def _load_payload(payload: bytes) -> PassPayload:
+def _load_payload(payload: bytes) -> Pass:
     """The work of the pass, unpickled once in each process."""
     return pickle.loads(payload)

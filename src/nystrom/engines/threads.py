@@ -10,19 +10,16 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 from .._validation import check_int
 from ..sources import Source
-from ..sources.output import Sink
 from .base import (
     BlockEngine,
+    Pass,
     ProgressHook,
-    map_tiles,
     results_in_order,
     silent,
-    sum_tiles,
     term_bytes,
 )
 from .blas import resolve_n_jobs, single_threaded_blas
@@ -99,27 +96,18 @@ class Threads(BlockEngine):
         return self.tiles_per_task
 
     def _results(
-        self,
-        f: Callable,
-        source: Source,
-        shared: tuple[Any, ...],
-        sink: Sink | None,
-        blocks: list[tuple[int, int, int]],
+        self, work: Pass, blocks: list[tuple[int, int, int]]
     ) -> Generator[Any, None, None]:
-        n_threads = 1 if source.on_device else self.n_threads  # it has its own
-        # Rows are put into the sink; without one, results are summed.
-        task = partial(sum_tiles, f, source, shared)
-        if sink is not None:
-            task = partial(map_tiles, f, source, shared, sink=sink)
+        n_threads = 1 if work.source.on_device else self.n_threads  # it has its own
         stopped = threading.Event()
 
         def run_unless_stopped(first: int, last: int) -> Any:
-            return None if stopped.is_set() else task(first, last)
+            return None if stopped.is_set() else work.run(first, last)
 
         with single_threaded_blas():
             # The first tile tells whether threads are worth starting for the rest.
             started = time.perf_counter()
-            result = task(0, 1)
+            result = work.run(0, 1)
             seconds = (time.perf_counter() - started) * (blocks[-1][1] - 1)
             is_threaded = (
                 min(n_threads, len(blocks) - 1) > 1 and seconds > MIN_THREADED_SECONDS
@@ -131,7 +119,7 @@ class Threads(BlockEngine):
             del result  # it is the sum's by now
             if not is_threaded:
                 for first, last, _ in blocks[1:]:
-                    yield task(first, last)
+                    yield work.run(first, last)
                 return
             pool = ThreadPoolExecutor(n_threads, thread_name_prefix="nystrom")
             calls = ((run_unless_stopped, first, last) for first, last, _ in blocks[1:])

@@ -20,7 +20,6 @@ import numpy as np
 from ..engines import (
     Bar,
     Engine,
-    ProgressHook,
     Threads,
     as_engine,
     checkpointed,
@@ -29,12 +28,13 @@ from ..engines import (
 )
 from ..engines.base import ProgressHooks, report_work
 from ..engines.blas import blas_limit_for_size
+from ..engines.context import set_variable
 from ..engines.progress import PassBars, WorkEstimate, write_above_status_line
 from ..kernels import Kernel
 from ..samplers import SpectralTolerance, StoppingRule
 from ..samplers.cost import TRACE_TOLERANCE_LANDMARKS, expected_evaluations, forecast
 from ..sources import Source, is_dask
-from ..sources.arrow import report_conversions
+from ..sources.arrow import progress_hook
 from ..sources.dask import as_dask_matrix, column_names
 from ._inputs import check_feature_names_match
 
@@ -52,11 +52,8 @@ except ImportError:  # scikit-learn < 1.9
 
 __all__ = ["CallbackSupportMixin", "with_callbacks"]
 
-_current_bar: ContextVar[Bar | None] = ContextVar("nystrom_bar", default=None)
-#: Of the fit that is running, for scikit-learn's callbacks.
-_callback_hooks: ContextVar[tuple[ProgressHook, ...]] = ContextVar(
-    "nystrom_callback_hooks", default=()
-)
+#: The fit that is running, for scikit-learn's callbacks.
+_callback_task: ContextVar[Any] = ContextVar("nystrom_callback_task", default=None)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -78,16 +75,12 @@ def call_context(
     try:
         if not verbose:
             yield None
-        elif (outer_bar := _current_bar.get()) is not None:
+        elif (outer_bar := progress_hook.get()) is not None:
             yield outer_bar
         else:
-            with Bar(None, 30, name, delay, *work) as bar:
-                token = _current_bar.set(bar)
-                try:
-                    with report_conversions(bar):
-                        yield bar
-                finally:
-                    _current_bar.reset(token)
+            bar = Bar(None, 30, name, delay, *work)
+            with bar, set_variable(progress_hook, bar):
+                yield bar
     except (MemoryError, RuntimeError) as error:
         # Python's own words where there is no room for the stack of a thread.
         is_other = isinstance(error, RuntimeError) and "new thread" not in str(error)
@@ -102,11 +95,11 @@ def call_context(
 
 
 def method_progress_bar(
-    estimator: Any, method: str, passes: float = 1.0
+    estimator: Any, method: str
 ) -> AbstractContextManager[Bar | None]:
     """The bar of a method, if it takes long."""
     name = f"{type(estimator).__name__}.{method}"
-    return call_context(name, estimator.verbose, BAR_DELAY_SECONDS, (passes, 0))
+    return call_context(name, estimator.verbose, BAR_DELAY_SECONDS)
 
 
 def method_of_rows(method: _F) -> _F:
@@ -119,8 +112,7 @@ def method_of_rows(method: _F) -> _F:
     def wrapper(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         if is_dask(X) and options.get("out") is None:
             return lazy_result(method.__name__, self, X, args, options)
-        passes = 3.0 if options.get("return_std") else 1.0
-        with method_progress_bar(self, method.__name__, passes):
+        with method_progress_bar(self, method.__name__):
             return method(self, X, *args, **options)
 
     return wrapper  # type: ignore[return-value]
@@ -144,17 +136,15 @@ def fit_context(
         callback_names = ("_skl_callbacks", "_parent_callback_ctx")
         has_callbacks = any(hasattr(estimator, name) for name in callback_names)
         task = CallbackTask(estimator, X, y, work) if has_callbacks else None
-        token = _callback_hooks.set(() if task is None else (task,))
         state_before = dict(vars(estimator))
+        blas_limit = nullcontext() if size is None else blas_limit_for_size(size)
         try:
-            with nullcontext() if size is None else blas_limit_for_size(size):
+            with set_variable(_callback_task, task), blas_limit:
                 yield
         except BaseException:
             vars(estimator).clear()
             vars(estimator).update(state_before)
             raise
-        finally:
-            _callback_hooks.reset(token)
         if task is not None:
             task.end()
 
@@ -185,14 +175,12 @@ def resolve_engine(
     A Python function of two rows holds the interpreter and may not expect to be called
     from several threads: it gets one, unless `n_jobs` asks for more.
     """
-    check_verbose(verbose)
     engine = active_engine(source)
     if engine is None:
         engine = Threads(1 if n_jobs is None and kernel.traits.costly else n_jobs)
     engine = checkpointed(engine)
-    hooks = _callback_hooks.get()
-    if verbose:
-        hooks = (*hooks, _current_bar.get() or PassBars())
+    bar = (progress_hook.get() or PassBars()) if verbose else None
+    hooks = [hook for hook in (_callback_task.get(), bar) if hook is not None]
     return engine.with_progress(ProgressHooks(*hooks)) if hooks else engine
 
 

@@ -428,23 +428,9 @@ class TemporaryTable:
         vars(self).update(state)  # the process that wrote it removes it
 
 
-#: Called with a stage, the steps that are done and the number of all.
-ProgressHook = Callable[[str, int, int], None]
-_conversion_progress: ContextVar[ProgressHook] = ContextVar(
-    "nystrom_conversion_progress", default=lambda stage, done, total: None
-)
-
-
-@contextmanager
-def report_conversions(hook: ProgressHook | None) -> Iterator[None]:
-    """In this block of code, report the conversion of files to a hook, if there is one,
-    such as the bar of a call.
-    """
-    token = _conversion_progress.set(hook or _conversion_progress.get())
-    try:
-        yield
-    finally:
-        _conversion_progress.reset(token)
+#: The bar of a call, or another hook: called with a stage, the steps that are done and
+#: the number of all.
+progress_hook: ContextVar[Any] = ContextVar("nystrom_progress", default=None)
 
 
 def write_tables(tables: Iterator[Any], schema: Any, path: str) -> None:
@@ -629,7 +615,7 @@ class CsvFile(TabularFile):
             types = dict.fromkeys(map(stored_name, self.names), _arrow().string())
         stage = f"converting {os.path.basename(self.path)}"
         n_steps = -(-self.stamp[0] // CSV_BLOCK_BYTES)
-        report = _conversion_progress.get()
+        report = progress_hook.get() or (lambda *step: None)
         report(stage, 0, n_steps)
         with (
             wrap_decoding_errors(self),

@@ -432,47 +432,32 @@ def check_targets_and_weights(source: Source) -> Source:
     """
     given, weights = source.targets, source._weights
     if isinstance(given, (Sequence, np.ndarray)) or hasattr(given, "to_numpy"):
-        targets = np.asarray(given)
-        if targets.dtype.kind == "O":
-            targets = np.array(targets.tolist())
-        is_text = targets.dtype.kind in "UST"
-        _check_column(source, targets, "targets", (1,) if is_text else (1, 2))
-        if not is_text and targets.dtype.kind not in "biuf":
+        values = np.asarray(given)
+        values = np.array(values.tolist()) if values.dtype.kind == "O" else values
+        classes = None
+        if values.dtype.kind in "UST" and values.ndim == 1:
+            classes, values = np.unique(values, return_inverse=True)
+        is_finite = values.dtype.kind in "biuf" and np.isfinite(values).all()
+        if len(values) != source.n_rows or values.ndim > 2 or not is_finite:
             raise ValueError(
-                f"The targets of {type(source).__name__} hold {targets.dtype} values; "
-                "they must be numbers, or text as classes."
+                f"{type(source).__name__} has targets of shape {values.shape} and "
+                f"dtype {values.dtype} for {source.n_rows} rows; it needs one finite "
+                "number, or several, or the text of a class for each row."
             )
-        if is_text:
-            classes, targets = np.unique(targets, return_inverse=True)
-            codes = DenseRows(targets[:, None])
+        if values.ndim == 1:
+            codes = DenseRows(values[:, None])
             source = source.replace(targets=Targets(codes, True, classes))
-        elif not np.isfinite(targets).all():
-            raise ValueError(
-                f"The targets of {type(source).__name__} contain NaN or infinity; drop "
-                "such rows."
-            )
-        elif targets.ndim == 1:
-            rows = DenseRows(targets[:, None])
-            source = source.replace(targets=Targets(rows, single=True))
     if weights is not None:
         weights = np.asarray(weights, dtype=np.float64)
-        _check_column(source, weights, "weights", (1,))
-        if not (np.all(weights >= 0) and 0 < weights.max() < np.inf):
+        is_valid = weights.shape == (source.n_rows,) and np.all(weights >= 0)
+        if not (is_valid and 0 < weights.max() < np.inf):
             raise ValueError(
-                f"The weights of {type(source).__name__} must be finite and >= 0 for "
-                "every row, and > 0 for at least one."
+                f"{type(source).__name__} has weights of shape {weights.shape} for "
+                f"{source.n_rows} rows; they must be finite and >= 0 for every row, "
+                "and > 0 for at least one."
             )
         source = source.replace(weights=weights)
     return source
-
-
-def _check_column(source: Source, values: Any, name: str, ndims: Sequence[int]) -> None:
-    """Refuse targets or weights of another shape than that of the rows."""
-    if values.ndim not in ndims or len(values) != source.n_rows:
-        raise ValueError(
-            f"{type(source).__name__} has {name} of shape {values.shape} for "
-            f"{source.n_rows} rows; it needs one entry for each row."
-        )
 
 
 class ChunkedRows(Source):

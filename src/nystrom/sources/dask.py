@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import _arrays as arrays
-from .base import Source, as_feature_names
+from .base import ChunkedRows, Source, as_feature_names
 from .tabular import CHUNK_CACHE
 
 #: A graph that holds more bytes of arrays than this, and more than this share of what
@@ -198,20 +198,21 @@ def _as_finite_rows(rows: Any, start: Any) -> np.ndarray:
     return rows
 
 
-class DaskChunks:
+class DaskChunks(ChunkedRows):
     """The array, chunk by chunk; those read last are kept for the tiles to come."""
 
     def __init__(self, X: Any, carried: int | None = None) -> None:
         self.X, self.client = X, persisting_client(X)
+        self.n_rows, self.n_features = X.shape
         #: Bytes that the graph brings along; 0 where workers make, read or hold them.
         self.carried = self._carried() if carried is None else carried
         #: Whether this was said; see `engines/dask.py`.
-        self.with_error = False
-        self._bounds = np.cumsum([0, *X.chunks[0]])
+        self.has_warned = False
+        self.bounds = np.unique(np.cumsum([0, *X.chunks[0]]))  # without empty chunks
         if self.carried:
             most = max(1, READ_BYTES // max(1, X.dtype.itemsize * X.shape[1]))
-            between = [np.arange(a, b, most) for a, b in pairwise(self._bounds)]
-            self._bounds = np.concatenate([*between, self._bounds[-1:]])
+            between = [np.arange(a, b, most) for a, b in pairwise(self.bounds)]
+            self.bounds = np.concatenate([*between, self.bounds[-1:]])
         self._token = uuid.uuid4().hex  # what its chunks are kept by
 
     def __reduce__(self) -> tuple[type, tuple]:
@@ -226,29 +227,16 @@ class DaskChunks:
         return carried if much else 0
 
     def __getitem__(self, key: slice) -> np.ndarray:
-        start, stop = key.start, key.stop
-        parts = []
-        first = int(np.searchsorted(self._bounds, start, side="right")) - 1
-        for chunk in range(first, len(self._bounds) - 1):
-            begin, end = int(self._bounds[chunk]), int(self._bounds[chunk + 1])
-            if begin >= stop:
-                break
-            if begin == end:
-                continue
-            rows = self._read(begin, end)
-            parts.append(rows[max(start - begin, 0) : stop - begin])
-        if not parts:
-            return np.empty((0, self.X.shape[1]), self.X.dtype)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return self.rows(key.start, key.stop)
 
-    def _read(self, begin: int, end: int) -> np.ndarray:
-        return CHUNK_CACHE.get(
-            (self._token, begin), lambda: self._compute_chunk(begin, end)
-        )
+    def _part(self, chunk: int, places: slice | np.ndarray) -> np.ndarray:
+        begin, end = map(int, self.bounds[chunk : chunk + 2])
 
-    def _compute_chunk(self, begin: int, end: int) -> np.ndarray:
-        # A view, since what is kept is read-only, and an array of the user's is not.
-        return np.asarray(self.compute(self.X[begin:end])).view()
+        def compute_chunk() -> np.ndarray:
+            # A view, since what is kept is read-only, and the user's array is not.
+            return np.asarray(self.compute(self.X[begin:end])).view()
+
+        return CHUNK_CACHE.get((self._token, begin), compute_chunk)[places]
 
     def compute(self, part: Any) -> Any:
         """Some of the array, by the cluster that holds it; here, where data is here."""

@@ -28,7 +28,7 @@ from .arrow import (
     kept_by_folder,
     make_fragment,
     matrix_in_memory,
-    report_conversions,
+    progress_hook,
     stream_file,
 )
 from .base import (
@@ -182,9 +182,10 @@ def open(
     )
     if not verbose:
         return _open(path, target, weight, columns, options)
-    from ..engines.progress import Bar  # engines import sources
+    from ..engines.context import set_variable  # engines import sources
+    from ..engines.progress import Bar
 
-    with Bar(name="sources.open") as bar, report_conversions(bar):
+    with Bar(name="sources.open") as bar, set_variable(progress_hook, bar):
         return _open(path, target, weight, columns, options)
 
 

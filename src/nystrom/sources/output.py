@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,12 +34,14 @@ class Sink(Protocol):
 
     def open(self) -> None:
         """Make ready for rows."""
+        return
 
     def put(self, start: int, rows: Any) -> None:
         """Keep `rows` as rows `start`, `start + 1`, …"""
 
     def close(self, complete: bool) -> None:
         """Be done; what is not complete may be thrown away."""
+        return
 
 
 @contextmanager
@@ -53,7 +56,7 @@ def open_sink(sink: Sink) -> Iterator[None]:
         sink.close(complete)
 
 
-class ArraySink:
+class ArraySink(Sink):
     """One array: a new one, on the host in float64 unless `like` says otherwise."""
 
     def __init__(self, shape: tuple[int, ...], like: Any = None, dtype: Any = None):
@@ -77,19 +80,13 @@ class ArraySink:
         """The array."""
         return self.array
 
-    def open(self) -> None:
-        pass
-
     def put(self, start: int, rows: Array) -> None:
         if not arrays.is_on_host(rows):  # on a device: it may be another one
             rows = arrays.to_device_of(rows, self.array, self.array.dtype)
         self.array[start : start + rows.shape[0], ...] = rows
 
-    def close(self, complete: bool) -> None:
-        pass
 
-
-class MappedSink:
+class MappedSink(Sink):
     """What a function makes of the rows, to another sink."""
 
     def __init__(self, sink: Any, func: Callable[[Any], Any]) -> None:
@@ -110,7 +107,7 @@ class MappedSink:
         self.sink.close(complete)
 
 
-class SplitSink:
+class SplitSink(Sink):
     """Each part of a tuple to a sink of its own."""
 
     def __init__(self, *sinks: Sink) -> None:
@@ -161,17 +158,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     ['page.html']
     """
     target = Path(os.path.realpath(path))
-    temporary = hidden_path(target, "part")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         yield temporary
         move_into_place(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def hidden_path(path: Path, suffix: str) -> Path:
-    """A name in the same folder that nothing has, and that no listing shows."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{suffix}")
 
 
 def move_into_place(temporary: Path, target: Path) -> None:
@@ -191,7 +183,7 @@ def move_into_place(temporary: Path, target: Path) -> None:
 GROUP_VALUES, MAX_GROUP_ROWS = 2**22, 2**18
 
 
-class FileSink(ABC):
+class FileSink(Sink):
     """A file that is written beside its place, under another name, and moved there at
     the end: a reader finds all rows, or what was there before.
 
@@ -208,8 +200,6 @@ class FileSink(ABC):
         Whether there is one number per row, not a list of one.
     """
 
-    _file: Any = None
-
     def __init__(
         self,
         path: Path,
@@ -221,8 +211,7 @@ class FileSink(ABC):
         self.path, self.n_rows, self.names, self.dtype = path, n_rows, names, dtype
         self.shape = (n_rows,) if single else (n_rows, len(names))
         self.group = max(1, min(MAX_GROUP_ROWS, GROUP_VALUES // max(1, len(names))))
-        self._temporary_path = hidden_path(path, "part")
-        self._lock = threading.Lock()
+        self._opened, self._lock = ExitStack(), threading.Lock()
         self._out_of_order: dict[int, np.ndarray] = {}
         self._buffered: list[np.ndarray] = []
         self._next = self._n_written = 0
@@ -234,11 +223,8 @@ class FileSink(ABC):
 
     def open(self) -> None:
         """Begin the file beside its place."""
-        try:
-            self._begin()
-        except BaseException:
-            self.close(False)
-            raise
+        temporary = self._opened.enter_context(atomic_write(self.path))
+        self._file = self._opened.enter_context(closing(self._begin(temporary)))
 
     def put(self, start: int, rows: Any) -> None:
         """Keep `rows` as rows `start`, `start + 1`, …"""
@@ -255,81 +241,68 @@ class FileSink(ABC):
 
     def close(self, complete: bool) -> None:
         """Move the file to its place, or throw it away."""
-        try:
-            if complete:
-                self._write_groups(1)
-                if self._n_written != self.n_rows:
-                    raise RuntimeError(
-                        f"{self.path}: {self._n_written} of {self.n_rows} rows were "
-                        "received."
-                    )
-                self._close_file()
-                move_into_place(self._temporary_path, self.path)
-        finally:
-            try:
-                with suppress(Exception):  # what went wrong before is what matters
-                    self._close_file()
-            finally:  # Ctrl-C, too
-                self._temporary_path.unlink(missing_ok=True)
+        if not complete:
+            with suppress(Exception), self._opened:  # what went wrong before matters
+                raise RuntimeError("the pass has failed")
+            return
+        with self._opened:
+            self._write_groups(1)
+            if self._n_written != self.n_rows:
+                raise RuntimeError(
+                    f"{self.path}: {self._n_written} of {self.n_rows} rows were "
+                    "received."
+                )
 
     def _write_groups(self, min_rows: int) -> None:
         """Write what waits, group by group, until fewer rows than `min_rows` wait."""
         rows = np.concatenate(self._buffered) if self._buffered else np.empty((0, 1))
         while len(rows) >= min_rows:
             group_rows, rows = rows[: self.group], rows[self.group :]
-            self._write(self._n_written, group_rows)
+            self._write(group_rows)
             self._n_written += len(group_rows)
         self._buffered = [rows] if len(rows) else []
 
     @abstractmethod
-    def _begin(self) -> None:
-        """Make the file: `self._file` is what is to be closed."""
+    def _begin(self, path: Path) -> Any:
+        """Make the file."""
 
     @abstractmethod
-    def _write(self, start: int, rows: np.ndarray) -> None:
+    def _write(self, rows: np.ndarray) -> None:
         """Write the next rows, (rows, columns)."""
-
-    def _close_file(self) -> None:
-        """Let go of the file, if it is open."""
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
 
 
 class NpySink(FileSink):
     """One array in a file."""
 
-    def _begin(self) -> None:
-        self._file = self._temporary_path.open("xb")
+    def _begin(self, path: Path) -> Any:
+        file = path.open("xb")
         header = {
             "descr": np.lib.format.dtype_to_descr(self.dtype),
             "fortran_order": False,
             "shape": self.shape,
         }
-        np.lib.format.write_array_header_1_0(self._file, header)
+        np.lib.format.write_array_header_1_0(file, header)
+        return file
 
-    def _write(self, start: int, rows: np.ndarray) -> None:
+    def _write(self, rows: np.ndarray) -> None:
         self._file.write(np.ascontiguousarray(rows).data.cast("B"))
 
 
 class ParquetSink(FileSink):
     """A table with a column of numbers for each column of the rows."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._arrow = import_optional("pyarrow", "io", "Writing Parquet files")
-        self._parquet = import_optional(
-            "pyarrow.parquet", "io", "Writing Parquet files"
+    def _begin(self, path: Path) -> Any:
+        arrow = import_optional("pyarrow", "io", "Writing Parquet files")
+        parquet = import_optional("pyarrow.parquet", "io", "Writing Parquet files")
+        kind = arrow.from_numpy_dtype(self.dtype)
+        return parquet.ParquetWriter(
+            path, arrow.schema([(name, kind) for name in self.names])
         )
 
-    def _begin(self) -> None:
-        kind = self._arrow.from_numpy_dtype(self.dtype)
-        self._schema = self._arrow.schema([(name, kind) for name in self.names])
-        self._file = self._parquet.ParquetWriter(self._temporary_path, self._schema)
-
-    def _write(self, start: int, rows: np.ndarray) -> None:
-        columns = [np.ascontiguousarray(rows[:, j]) for j in range(rows.shape[1])]
-        table = self._arrow.table(columns, schema=self._schema)
+    def _write(self, rows: np.ndarray) -> None:
+        arrow, schema = sys.modules["pyarrow"], self._file.schema
+        columns = [np.ascontiguousarray(column) for column in rows.T]
+        table = arrow.table(columns, schema=schema)
         self._file.write_table(table, row_group_size=max(1, len(rows)))
 
 
