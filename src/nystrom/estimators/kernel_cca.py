@@ -31,7 +31,7 @@ from ._inputs import (
     has_object_rows,
     open_rows,
 )
-from ._problem import source_from_rows, warn_about_landmarks
+from ._problem import check_row_type, source_from_rows, warn_about_landmarks
 from ._progress import fit_context, method_progress_bar, resolve_engine, with_callbacks
 
 
@@ -374,6 +374,7 @@ class KernelCCA(BaseLandmarkTransformer):
 
     def _scores(self, i: int, source: Source) -> Any:
         landmarks, view = self.landmarks_[i], self._views[i]
+        check_row_type(landmarks.kernel, source)
         engine = resolve_engine(landmarks.kernel, self.n_jobs, self.verbose)
         return view.scores(landmarks, source, engine, "scores")
 
