@@ -93,7 +93,7 @@ def test_the_likeliest_position_is_kept(rng):
     X = rng.standard_normal((400, 5))
     Y = np.sin(X[:, :1]) + rng.standard_normal((400, 1))
     subset = TrainingSubset(X, Y / Y.std(), np.ones(400), 0.0, 60)
-    search, losses = MetricSearch.from_subset(subset), []
+    search, losses = MetricSearch.from_subset(subset, Threads(1)), []
     for n_steps in (8, 16, 24, 32):
         kernel, points, _ = optimize_landmarks(
             kernels.RBF(0.2),
@@ -112,7 +112,7 @@ def test_the_metric_of_gradients_is_that_of_differences(rng, diagonal):
     X = rng.standard_normal((300, 4))
     Y = np.column_stack([np.sin(X[:, 0] + X[:, 1]), X[:, 2] ** 2])
     subset = TrainingSubset(X, Y, np.ones(300), 0.0, 40)
-    search = MetricSearch.from_subset(subset)
+    search = MetricSearch.from_subset(subset, Threads(1))
     T = rng.standard_normal((4, 3)) / 3
     fit = search.fit(Metric(kernels.RBF(1.0), T))
     kernel, rows = fit.metric.as_kernel(), search.train.X
@@ -136,7 +136,7 @@ def search_of(X, y, n_landmarks):
     targets = (y - y.mean())[:, None] / y.std()
     weights = np.linspace(0.5, 1.5, len(X))
     subset = TrainingSubset(X, targets, weights, 0.0, n_landmarks)
-    return MetricSearch.from_subset(subset)
+    return MetricSearch.from_subset(subset, Threads(1))
 
 
 def test_the_noise_is_the_one_of_the_largest_held_out_likelihood(rng):

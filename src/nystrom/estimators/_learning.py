@@ -132,6 +132,7 @@ def learn_kernel(
         per_feature,
         rows,
         more_rows,
+        engine.local.quiet(),
         matrix=gamma == LEARN_MATRIX and not moves_landmarks,
     )
     return replace(problem, kernel=learned)

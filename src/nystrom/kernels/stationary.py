@@ -57,6 +57,16 @@ class EuclideanKernel(Kernel):
         `K` is the profile of D: no exponential is computed twice.
         """
 
+    @abstractmethod
+    def _profile_and_slope(
+        self, D: np.ndarray, out: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """The profile in place of D, and its derivative: an array times a factor.
+
+        In NumPy, without temporary arrays. The array is `out`, or D where the
+        derivative is a multiple of the profile.
+        """
+
     def __call__(self, X: Any, Y: Any) -> Array:
         return self.evaluator(Y)(X)
 
@@ -115,6 +125,11 @@ class RBF(EuclideanKernel):
 
     def _profile_derivative(self, D: np.ndarray, K: np.ndarray) -> np.ndarray:
         return K.copy()
+
+    def _profile_and_slope(
+        self, D: np.ndarray, out: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        return np.exp(D, out=D), 1.0
 
 
 @dataclass(frozen=True)
@@ -181,6 +196,28 @@ class Matern(EuclideanKernel):
             return np.divide(K, r, out=r)
         return K * (1 + r) / (-6 * (1 + r + r * r / 3))
 
+    def _profile_and_slope(
+        self, D: np.ndarray, out: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        np.minimum(D, MAX_SQUARED_DISTANCE, out=D)
+        r = np.sqrt(D, out=D)
+        decay = np.exp(np.negative(r, out=out), out=out)
+        if self.nu == 0.5:
+            slope = np.divide(decay, r, out=np.zeros_like(r), where=r > 0)
+            D[...], out[...] = decay, slope
+            return out, -0.5
+        if self.nu == 1.5:
+            r += 1
+            r *= decay  # (1 + r)·exp(−r), of derivative −exp(−r)/2 by r²
+            return decay, -0.5
+        linear = (1 + r) * decay
+        r *= r
+        r *= decay
+        r /= 3
+        r += linear
+        out[...] = linear
+        return out, -1 / 6
+
 
 @dataclass(frozen=True)
 class RationalQuadratic(EuclideanKernel):
@@ -219,6 +256,15 @@ class RationalQuadratic(EuclideanKernel):
 
     def _profile_derivative(self, D: np.ndarray, K: np.ndarray) -> np.ndarray:
         return -self.alpha * K / (1 + D)
+
+    def _profile_and_slope(
+        self, D: np.ndarray, out: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        D += 1
+        np.reciprocal(D, out=out)
+        np.power(D, -self.alpha, out=D) if self.alpha != 1 else np.copyto(D, out)
+        out *= D
+        return out, -self.alpha
 
 
 @dataclass(frozen=True)

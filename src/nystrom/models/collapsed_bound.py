@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
-from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotri, dsygst
 from scipy.optimize import minimize
 
@@ -29,11 +28,12 @@ from ..kernels.stationary import EuclideanKernel
 from ..sources import Block, DenseRows, Source
 from .length_scales import TrainingSubset, triangular_inverse
 from .metric import (
+    BLOCK_ROWS,
     JITTER,
     Metric,
     MetricFit,
     MetricSearch,
-    kernel_values,
+    PointColumns,
     row_slices,
     values_and_slopes,
 )
@@ -67,7 +67,7 @@ START_TOLERANCE = 0.01
 class BoundSums(NamedTuple):
     """Sums over all rows from which the bound follows."""
 
-    gram: np.ndarray  # (s, s) the lower triangle of CᵀWC, C values with the landmarks
+    gram: np.ndarray  # (s, s) CᵀWC, C values with the landmarks
     cross: np.ndarray  # (s, t) CᵀWy
     target_squares: np.ndarray  # (t,) Σ wy²
     weight: float  # Σ w, that is tr WK where k(x, x) = 1
@@ -86,7 +86,7 @@ class FeatureSums(NamedTuple):
     def of(cls, sums: BoundSums, K_SS: np.ndarray) -> FeatureSums:
         """From the sums of kernel values; LinAlgError where K_SS is singular."""
         L = cholesky(K_SS, lower=True)
-        A, _ = dsygst(sums.gram, L, lower=True)
+        A, _ = dsygst(np.tril(sums.gram), L, lower=True)
         b = solve_triangular(L, sums.cross, lower=True)
         return cls(L, A, b, max(sums.weight - np.trace(A), 0.0))
 
@@ -153,17 +153,12 @@ def bound_gradient(
 def _sums_block(
     block: Block, kernel: EuclideanKernel, points: np.ndarray, W: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The lower triangle of CᵀWC, and CᵀWy."""
-    X, Y = block.X @ W, np.asarray(block.targets)
-    root = np.sqrt(block.weights)[:, None]
-    gram = np.zeros((len(points), len(points)), order="F")
-    cross = np.zeros((len(points), Y.shape[1]))
-    for rows in row_slices(len(X)):
-        C = kernel_values(kernel, X[rows], points)
-        C *= root[rows]
-        gram = dsyrk(1.0, C.T, beta=1.0, c=gram, lower=True, overwrite_c=True)
-        cross += C.T @ (root[rows] * Y[rows])
-    return gram, cross
+    """CᵀWC and CᵀWy."""
+    scale = np.sqrt(block.weights)[:, None]
+    C = PointColumns(kernel, points).values(block.X @ W)
+    C *= scale
+    # (SciPy's dsyrk would keep other threads from running.)
+    return C.T @ C, C.T @ (scale * np.asarray(block.targets))
 
 
 def _gradient_block(
@@ -176,16 +171,23 @@ def _gradient_block(
 ) -> tuple[np.ndarray, np.ndarray]:
     """What the rows add to the derivatives by the points and by the map W."""
     X, Y, w = block.X @ W, np.asarray(block.targets), block.weights[:, None]
-    by_points, by_rows = np.zeros_like(points), np.empty_like(X)
+    columns, s = PointColumns(kernel, points), len(points)
+    derivatives = np.vstack([2 * by_gram, by_cross.T])
+    points_and_ones = np.column_stack([points, np.ones(s)])
+    rows_and_ones = w * np.column_stack([X, np.ones(len(X))])
+    C_and_Y, G = np.empty((BLOCK_ROWS, s + Y.shape[1])), np.empty((BLOCK_ROWS, s))
+    by_points, by_rows = np.zeros((s, X.shape[1] + 1)), np.empty_like(rows_and_ones)
     for rows in row_slices(len(X)):
-        C, slopes = values_and_slopes(kernel, X[rows], points)
-        G = C @ (2 * by_gram)
-        G += Y[rows] @ by_cross.T
-        G *= w[rows]
-        G *= slopes
-        by_points += G.sum(axis=0)[:, None] * points - G.T @ X[rows]
-        by_rows[rows] = G.sum(axis=1)[:, None] * X[rows] - G @ points
-    return by_points, block.X.T @ by_rows
+        left, product = C_and_Y[: len(X[rows])], G[: len(X[rows])]
+        slopes, factor = columns.values_and_slopes(X[rows], left[:, :s])
+        left[:, s:] = Y[rows]
+        np.matmul(left, derivatives, out=product)
+        product *= slopes
+        by_points += product.T @ rows_and_ones[rows]
+        np.matmul(product, points_and_ones, out=by_rows[rows])
+    by_points = by_points[:, -1:] * points - by_points[:, :-1]
+    by_rows = w * (by_rows[:, -1:] * X - by_rows[:, :-1])
+    return factor * by_points, factor * (block.X.T @ by_rows)
 
 
 class BoundStart(NamedTuple):
@@ -276,8 +278,7 @@ class BoundProblem:
 
     def landmark_kernel(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K_SS with its jitter, and the slopes of its entries."""
-        K, slopes = values_and_slopes(self.metric.kernel, points, points)
-        np.fill_diagonal(slopes, 0.0)
+        K, slopes = values_and_slopes(self.metric.kernel, points)
         np.fill_diagonal(K, 1 + JITTER)
         return K, slopes
 
@@ -339,7 +340,7 @@ def optimize_landmarks(
     ends after `max_steps` steps, and evaluates the bound at most twice as often, or
     sooner, where these rows become no likelier.
     """
-    search = MetricSearch.from_subset(subset)
+    search = MetricSearch.from_subset(subset, engine)
     given, rows = Metric.of(kernel, subset.X.shape[1]), search.train
     few = rows[: max(RACE_ROWS_PER_LANDMARK * len(points), MIN_BOUND_ROWS)]
 

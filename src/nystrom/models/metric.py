@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
-from scipy.linalg.blas import dsyrk
+from scipy.linalg import LinAlgError, cholesky, eigh
 
 from .. import _arrays as arrays
+from ..engines import Engine
 from ..kernels import Kernel
 from ..kernels.stationary import EuclideanKernel, Mahalanobis
-from .length_scales import TrainingSubset
+from ..sources import Block, DenseRows
+from .length_scales import TrainingSubset, triangular_inverse
 
 #: Rows that metrics are learnt on, at most, and landmarks among them.
 MAX_METRIC_ROWS, MAX_METRIC_LANDMARKS = 6000, 256
@@ -124,37 +125,60 @@ def _one_or_all(widths: np.ndarray) -> float | tuple[float, ...]:
     return float(widths[0]) if is_equal else tuple(widths.tolist())
 
 
-def profile_argument(
-    kernel: EuclideanKernel, X: np.ndarray, points: np.ndarray
-) -> np.ndarray:
-    """c·‖x − point‖², of which a kernel of unit length scale is a function."""
-    c, _ = kernel._constant_and_scale
-    D = X @ (-2 * points.T)
-    D += arrays.squared_norms(X)[:, None]
-    D += arrays.squared_norms(points)
-    np.maximum(D, 0.0, out=D)
-    D *= c
-    return D
+class PointColumns:
+    """Kernel values of a few rows at a time with fixed points, in memory used again.
 
+    The kernel is one of unit length scale. New arrays of this size cost as much time as
+    what is computed in them, as the system maps their pages for each block.
+    """
 
-def kernel_values(
-    kernel: EuclideanKernel, X: np.ndarray, points: np.ndarray
-) -> np.ndarray:
-    """k of rows with points."""
-    return kernel._profile(profile_argument(kernel, X, points))
+    def __init__(self, kernel: EuclideanKernel, points: np.ndarray) -> None:
+        self.kernel, self.n_points = kernel, len(points)
+        self._c, _ = kernel._constant_and_scale
+        # c‖x − p‖² as one product, [x, ‖x‖², 1]·[−2cp, c, c‖p‖²].
+        ones = np.ones(len(points))
+        squares = arrays.squared_norms(points)
+        self._right = self._c * np.vstack([-2 * points.T, ones, squares])
+        self._buffer = np.empty((BLOCK_ROWS, len(points)))
+
+    def values(self, X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """k of rows with the points."""
+        D = np.empty((len(X), self.n_points)) if out is None else out
+        for rows in row_slices(len(X)):
+            part = D[rows]
+            self._arguments(X[rows], part)
+            self.kernel._profile_and_slope(part, self._buffer[: len(part)])
+        return D
+
+    def values_and_slopes(
+        self, X: np.ndarray, out: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """The values in `out`, and 2·∂k/∂‖x − p‖²: an array times a factor.
+
+        Of at most `BLOCK_ROWS` rows. The next call overwrites the array.
+        """
+        self._arguments(X, out)
+        slopes, factor = self.kernel._profile_and_slope(out, self._buffer[: len(X)])
+        return slopes, 2 * self._c * factor
+
+    def _arguments(self, X: np.ndarray, out: np.ndarray) -> None:
+        left = np.column_stack([X, arrays.squared_norms(X), np.ones(len(X))])
+        np.matmul(left, self._right, out=out)
+        clip = np.maximum if self._c > 0 else np.minimum  # rounding has either sign
+        clip(out, 0.0, out=out)
 
 
 def values_and_slopes(
-    kernel: EuclideanKernel, X: np.ndarray, points: np.ndarray
+    kernel: EuclideanKernel, points: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """k of rows with points, and 2·∂k/∂‖x − point‖²."""
-    c, _ = kernel._constant_and_scale
-    D = profile_argument(kernel, X, points)
-    if X is points:
-        np.fill_diagonal(D, 0.0)
-    K = kernel._profile(D.copy())
-    slopes = kernel._profile_derivative(D, K)
-    slopes *= 2 * c
+    """k among the points, of diagonal 1, and 2·∂k/∂‖x − y‖², of diagonal 0."""
+    columns, K = PointColumns(kernel, points), np.empty((len(points), len(points)))
+    slopes = np.empty_like(K)
+    for rows in row_slices(len(points)):
+        part, factor = columns.values_and_slopes(points[rows], K[rows])
+        np.multiply(part, factor, out=slopes[rows])
+    np.fill_diagonal(K, 1.0)
+    np.fill_diagonal(slopes, 0.0)
     return K, slopes
 
 
@@ -170,93 +194,96 @@ class MetricFit:
     loss: float  # −log p of them with it
 
 
+def _sums_block(
+    block: Block, metric: Metric, points: np.ndarray, root: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """ZᵀWZ and ZᵀWy of the features Z = CL⁻ᵀ."""
+    C = PointColumns(metric.kernel, points).values(metric.map(block.X))
+    scale = np.sqrt(block.weights)[:, None]
+    Z = C @ root
+    Z *= scale
+    return Z.T @ Z, Z.T @ (scale * np.asarray(block.targets))
+
+
 @dataclass(frozen=True, eq=False)
 class MetricSearch:
     """Rows to fit and rows to compare metrics by; the first rows are landmarks."""
 
     train: TrainingSubset
     test: TrainingSubset
+    engine: Engine
 
     @classmethod
-    def from_subset(cls, subset: TrainingSubset) -> MetricSearch:
+    def from_subset(cls, subset: TrainingSubset, engine: Engine) -> MetricSearch:
         """The last rows of the subset, which are in random order, are held out."""
         m = len(subset.X)
         n_train = max(m - round(HELD_OUT_SHARE * m), 1)
         first, last = subset[:n_train], subset[n_train:]
-        return cls(replace(first, n_landmarks=min(subset.n_landmarks, n_train)), last)
+        first = replace(first, n_landmarks=min(subset.n_landmarks, n_train))
+        return cls(first, last, engine)
 
     def fit(self, metric: Metric, landmarks: np.ndarray | None = None) -> MetricFit:
         """The best ridge for a metric; an error of inf where none is."""
+        rows, test = self.train, self.test
         if landmarks is None:
-            landmarks = self.train.X[: self.train.n_landmarks]
-        points, rows = metric.map(landmarks), self.train
-        s, n_targets = len(points), rows.targets.shape[1]
+            landmarks = rows.X[: rows.n_landmarks]
+        points = metric.map(landmarks)
         failed = MetricFit(np.inf, metric, points, np.empty(0), np.nan, np.inf)
-        K = kernel_values(metric.kernel, points, points)
+        K = PointColumns(metric.kernel, points).values(points)
         np.fill_diagonal(K, 1 + JITTER)
-        gram, cross = np.zeros((s, s), order="F"), np.zeros((s, n_targets))
         try:
-            L = cholesky(K, lower=True)
-            for part in row_slices(len(rows.X)):
-                block = rows[part]
-                root = np.sqrt(block.weights)
-                Z = self._features(metric, points, L, block.X)
-                Z *= root
-                gram = dsyrk(1.0, Z, beta=1.0, c=gram, overwrite_c=True)
-                cross += Z @ (root[:, None] * block.targets)
-            values, vectors = eigh(gram, lower=False, driver="evd")
+            root = triangular_inverse(cholesky(K, lower=True)).T
+            source = DenseRows(rows.X, rows.weights).replace(targets=rows.targets)
+            shared = (metric, points, root)
+            gram, cross = self.engine.reduce(_sums_block, source, shared, "metric")
+            values, vectors = eigh(gram, driver="evd")
         except (LinAlgError, ValueError):
             return failed
-        cross = vectors.T @ cross
-        T = vectors.T @ self._features(metric, points, L, self.test.X)
+        basis = root @ vectors
+        Z = PointColumns(metric.kernel, points).values(metric.map(test.X)) @ basis
         alphas = np.array(TRIED_ALPHAS)[:, None]
         inverse = 1 / (np.maximum(values, 0.0) + alphas)
-        coefs = inverse[:, :, None] * cross
-        squares = (self.test.targets - T.T @ coefs) ** 2
-        errors = squares.mean(axis=2) @ self.test.weights
-        losses = self._negative_log_density(squares, T**2, inverse, alphas)
+        coefs = inverse[:, :, None] * (vectors.T @ cross)
+        squares = (test.targets[:, None] - np.tensordot(Z, coefs, (1, 1))) ** 2
+        errors = test.weights @ squares.mean(axis=2)
         if not np.isfinite(errors).all():
             return failed
-        coef = coefs[np.argmin(errors)]
-        dual = solve_triangular(L, vectors @ coef, lower=True, trans="T")
-        error = float(errors.min() / self.test.weights.sum())
+        losses = self._negative_log_density(squares, Z**2, inverse.T, alphas.T)
+        dual = basis @ coefs[np.argmin(errors)]
+        error = float(errors.min() / test.weights.sum())
         noise = TRIED_ALPHAS[np.argmin(losses)]
         return MetricFit(error, metric, points, dual, noise, float(losses.min()))
 
     def _negative_log_density(
-        self, squares: np.ndarray, T2: np.ndarray, inverse: np.ndarray, alpha: Any
+        self, squares: np.ndarray, Z2: np.ndarray, inverse: np.ndarray, alpha: Any
     ) -> np.ndarray:
         """−log p of the held-out targets, with the scale of all deviations that fits.
 
-        For each alpha; `squares` are (alphas, rows, targets). `T2` are squared features
-        (s, rows) in the basis of the Gram matrix's eigenvectors, and `inverse` those of
-        its eigenvalues and alpha.
+        For each alpha; `squares` are (rows, alphas, targets). `Z2` are squared features
+        (rows, s) in the basis of the Gram matrix's eigenvectors, and `inverse` (s,
+        alphas) those of its eigenvalues and alpha.
         """
-        residual_diagonal = np.maximum(1 - T2.sum(axis=0), 0.0)
-        leverages = inverse @ T2
+        residual_diagonal = np.maximum(1 - Z2.sum(axis=1), 0.0)[:, None]
+        leverages = Z2 @ inverse
         variance = residual_diagonal + alpha * (1 + leverages)
         w = self.test.weights / self.test.weights.sum()
-        scales = w @ (squares / variance[:, :, None])
-        return np.log(variance) @ w + np.log(scales).mean(axis=1)
-
-    def _features(
-        self, metric: Metric, points: np.ndarray, L: np.ndarray, X: np.ndarray
-    ) -> np.ndarray:
-        """(s, n)."""
-        C = kernel_values(metric.kernel, metric.map(X), points)
-        return solve_triangular(L, C.T, lower=True)
+        scales = np.tensordot(w, squares / variance[:, :, None], 1)
+        return w @ np.log(variance) + np.log(scales).mean(axis=1)
 
     def gradient_metric(self, fit: MetricFit, *, diagonal: bool) -> Metric:
         """The metric of the fit's average gradient outer product."""
         X = self.train.X[:MAX_GRADIENT_ROWS]
         rows, T = fit.metric.map(X), fit.metric.transform
-        kernel = fit.metric.kernel
-        _, slope = values_and_slopes(kernel, rows, fit.points)
+        columns = PointColumns(fit.metric.kernel, fit.points)
+        C = np.empty((BLOCK_ROWS, len(fit.points)))
         M = np.zeros((T.shape[1], T.shape[1]))
-        for dual in fit.dual.T:
-            G = slope * dual
-            gradients = G.sum(axis=1)[:, None] * rows - G @ fit.points
-            M += gradients.T @ gradients
+        for part in row_slices(len(rows)):
+            U = rows[part]
+            slopes, factor = columns.values_and_slopes(U, C[: len(U)])
+            for dual in factor * fit.dual.T:
+                G = slopes * dual
+                gradients = G.sum(axis=1)[:, None] * U - G @ fit.points
+                M += gradients.T @ gradients
         M = T @ M @ T.T
         if diagonal:
             transform = np.diag(np.sqrt(np.diag(M)))
@@ -316,6 +343,7 @@ def learn_metric(
     likelihood_widths: Kernel,
     subset: TrainingSubset,
     larger_subset: TrainingSubset | None,
+    engine: Engine,
     *,
     matrix: bool,
 ) -> Kernel:
@@ -328,7 +356,7 @@ def learn_metric(
     with more landmarks, if there is one.
     """
     n_features = subset.X.shape[1]
-    search = MetricSearch.from_subset(subset)
+    search = MetricSearch.from_subset(subset, engine)
     if not len(search.test.X) or not subset.targets.shape[1]:
         return equal_widths[0]
     metrics = [Metric.of(kernel, n_features) for kernel in equal_widths]
@@ -343,7 +371,7 @@ def learn_metric(
             finalists.append(search.improve(start, diagonal=False))
     if larger_subset is None:
         return search.best(finalists).metric.as_kernel()
-    search = MetricSearch.from_subset(larger_subset)
+    search = MetricSearch.from_subset(larger_subset, engine)
     limit = MAX_FINALIST_RATIO * min(fit.error for fit in finalists)
     close = dict.fromkeys(fit.metric for fit in finalists if fit.error <= limit)
     return search.compare(list(close)).as_kernel()
