@@ -54,6 +54,8 @@ class Threads(BlockEngine):
         self.n_threads = resolve_n_jobs(n_jobs)
         self.progress = progress
         self.tiles_per_task = check_int(tiles_per_task, "tiles_per_task")
+        # Seconds of a tile and bytes of its result, by the kind of pass.
+        self._tile_costs: dict[Any, tuple[float, int]] = {}
 
     def each(
         self, f: Callable, items: Sequence[Any], multiply_adds: float
@@ -98,24 +100,26 @@ class Threads(BlockEngine):
             return None if stopped.is_set() else work.run(first, last)
 
         with single_threaded_blas():
-            # The first tile tells whether threads are worth starting for the rest.
-            started = time.perf_counter()
-            result = work.run(0, 1)
-            seconds = (time.perf_counter() - started) * (blocks[-1][1] - 1)
-            is_threaded = (
-                min(n_threads, len(blocks) - 1) > 1 and seconds > MIN_THREADED_SECONDS
-            )
+            kind = work.f, tuple(getattr(a, "shape", None) for a in work.shared)
+            if kind not in self._tile_costs:
+                # The first tile tells whether threads are worth starting for the rest.
+                started = time.perf_counter()
+                result = work.run(0, 1)
+                seconds = time.perf_counter() - started
+                self._tile_costs[kind] = seconds, term_bytes(result)
+                yield result
+                del result  # it is the sum's by now
+                blocks = blocks[1:]
+            seconds, n_bytes = self._tile_costs[kind]
+            seconds *= sum(last - first for first, last, _ in blocks)
             # A window of tasks, so that finished results never pile up.
-            is_large = is_threaded and term_bytes(result) >= LARGE_RESULT_BYTES
-            window = n_threads + (1 if is_large else n_threads)
-            yield result
-            del result  # it is the sum's by now
-            if not is_threaded:
-                for first, last, _ in blocks[1:]:
+            window = n_threads + (1 if n_bytes >= LARGE_RESULT_BYTES else n_threads)
+            if min(n_threads, len(blocks)) < 2 or seconds < MIN_THREADED_SECONDS:
+                for first, last, _ in blocks:
                     yield work.run(first, last)
                 return
             pool = ThreadPoolExecutor(n_threads, thread_name_prefix="nystrom")
-            calls = ((run_unless_stopped, first, last) for first, last, _ in blocks[1:])
+            calls = ((run_unless_stopped, first, last) for first, last, _ in blocks)
             try:
                 yield from results_in_order(pool.submit, calls, window)
             finally:

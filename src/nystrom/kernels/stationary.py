@@ -63,8 +63,9 @@ class EuclideanKernel(Kernel):
     ) -> tuple[np.ndarray, float]:
         """The profile in place of D, and its derivative: an array times a factor.
 
-        In NumPy, without temporary arrays. The array is `out`, or D where the
-        derivative is a multiple of the profile.
+        In NumPy, and where possible without temporary arrays. The array is `out`, or D
+        where the derivative is a multiple of the profile. Distances of near rows may be
+        rounded to the other sign.
         """
 
     def __call__(self, X: Any, Y: Any) -> Array:
@@ -129,6 +130,7 @@ class RBF(EuclideanKernel):
     def _profile_and_slope(
         self, D: np.ndarray, out: np.ndarray
     ) -> tuple[np.ndarray, float]:
+        np.minimum(D, 0.0, out=D)
         return np.exp(D, out=D), 1.0
 
 
@@ -199,8 +201,7 @@ class Matern(EuclideanKernel):
     def _profile_and_slope(
         self, D: np.ndarray, out: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        np.minimum(D, MAX_SQUARED_DISTANCE, out=D)
-        r = np.sqrt(D, out=D)
+        r = arrays.sqrt_(D, MAX_SQUARED_DISTANCE)
         decay = np.exp(np.negative(r, out=out), out=out)
         if self.nu == 0.5:
             slope = np.divide(decay, r, out=np.zeros_like(r), where=r > 0)
@@ -260,6 +261,7 @@ class RationalQuadratic(EuclideanKernel):
     def _profile_and_slope(
         self, D: np.ndarray, out: np.ndarray
     ) -> tuple[np.ndarray, float]:
+        np.maximum(D, 0.0, out=D)
         D += 1
         np.reciprocal(D, out=out)
         np.power(D, -self.alpha, out=D) if self.alpha != 1 else np.copyto(D, out)

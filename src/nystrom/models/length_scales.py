@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize
 
 from .. import _arrays as arrays
@@ -176,7 +177,8 @@ class LandmarkGP:
 
 def triangular_inverse(L: np.ndarray) -> np.ndarray:
     """L⁻¹ of a lower triangle."""
-    return solve_triangular(L, np.eye(len(L)), lower=True)
+    inverse, _ = dtrtri(L, lower=True)
+    return inverse
 
 
 def length_scale_objective(
