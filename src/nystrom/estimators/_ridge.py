@@ -192,6 +192,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
                 fit.map,
                 engine,
                 as_seed(self.random_state),
+                weights_count_rows=True,
             )
             fit = replace(fit, posterior=posterior)
         landmarks = self._set_fit(landmarks, fit, batch, float(alphas.min()))
