@@ -175,11 +175,15 @@ MAX_CALIBRATION_ROWS, MIN_CALIBRATION_ROWS = 2048, 10
 
 
 def conformal_quantiles(
-    scores: np.ndarray | None, coverage: float, weights: np.ndarray | None = None
+    scores: np.ndarray | None,
+    coverage: float,
+    weights: np.ndarray | None = None,
+    name: str = "interval",
 ) -> np.ndarray:
-    """The ⌈(m + 1)·coverage⌉-th smallest of m scores, for each target.
+    """The ⌈(m + 1)·coverage⌉-th smallest of m scores, ascending, for each target.
 
-    With weights, of the scores' order: rows count by their share of all m.
+    With weights, of the scores' order: rows count by their share of all m. `name` is
+    that of the parameter.
     """
     if scores is None:
         raise ValueError(
@@ -191,7 +195,7 @@ def conformal_quantiles(
     k = int(np.ceil((m + 1) * coverage))
     if k > m:
         raise ValueError(
-            f"interval={coverage:g} needs more than the {m} leave-one-out residuals "
+            f"{name}={coverage:g} needs more than the {m} leave-one-out residuals "
             f"of this model; at most {m / (m + 1):.4g} is possible here."
         )
     if weights is None:
