@@ -338,8 +338,13 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         With epsilon as many as it takes, or none.
         """
         rule = self._stopping_rule() if stopping_rule is None else stopping_rule
-        options = {"random_state": self.random_state, "delta": self.delta}
-        select = partial(problem.select_landmarks, rule, nested=True, **options)
+        select = partial(
+            problem.select_landmarks,
+            rule,
+            random_state=self.random_state,
+            nested=True,
+            delta=self.delta,
+        )
         sampler, is_auto = self.sampler, False
         if self.optimize_landmarks and isinstance(sampler, str) and sampler == "auto":
             # Rows far from all others are no place to begin.
