@@ -73,22 +73,24 @@ class Dense:
 def left_out_scores(kernel, X, landmarks, y, alpha, weights=None, intercept=False):
     """Residuals over deviations of scale 1, of each row left out of a fit of its own.
 
-    Of all rows of weight > 0 that are no landmarks, with all landmarks kept.
+    Of all rows of weight > 0; a landmark is left out with its row.
     """
     w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
-    (Z,) = features(kernel, X[landmarks], X)
-    residual = kernel(X[:1], X[:1])[0, 0] - np.einsum("ij,ij->i", Z, Z)
-    ridge = alpha * np.eye(Z.shape[1])
+    (Z_all,) = features(kernel, X[landmarks], X)
     scores = []
-    for i in np.setdiff1d(np.flatnonzero(w), landmarks):
+    for i in np.flatnonzero(w):
+        Z = Z_all
+        if i in landmarks:
+            (Z,) = features(kernel, X[np.setdiff1d(landmarks, i)], X)
+        residual = kernel(X[:1], X[:1])[0, 0] - Z[i] @ Z[i]
         rest = np.where(np.arange(len(X)) == i, 0.0, w)
         center = np.average(Z, axis=0, weights=rest) * intercept
         mean = np.average(y, weights=rest) * intercept
         C, z = Z - center, Z[i] - center
-        B = C.T @ (rest[:, None] * C) + ridge
+        B = C.T @ (rest[:, None] * C) + alpha * np.eye(Z.shape[1])
         predicted = mean + z @ np.linalg.solve(B, C.T @ (rest * (y - mean)))
         leverage = z @ np.linalg.solve(B, z) + intercept / rest.sum()
-        deviation = np.sqrt(residual[i] + alpha * (leverage + 1))
+        deviation = np.sqrt(residual + alpha * (leverage + 1))
         scores.append((y[i] - predicted) / deviation)
     return np.array(scores)
 

@@ -1,6 +1,7 @@
 """KernelRidgeClassifier against the ridge classifier of scikit-learn on features."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,14 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import compute_sample_weight
 
-from nystrom import KernelRidgeClassifier, KernelRidgeClassifierCV, Nystroem, sources
+from nystrom import (
+    KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
+    Nystroem,
+    load,
+    save,
+    sources,
+)
 from nystrom.engines import Threads
 from nystrom.models.calibration import (
     TAIL,
@@ -451,6 +459,68 @@ def test_rows_that_are_all_alike_have_probabilities(rng):
         model = KernelRidgeClassifier(0.0, **few).fit(X, y, w)
         P = model.predict_proba(X[:1])
         assert 0.4 < P[0, 1] < 1
+
+
+# --- sets of classes ------------------------------------------------------------------
+
+
+def overlapping_classes(n_classes, n_rows, rng):
+    """Gaussian classes, the first as large as all others together."""
+    y = rng.integers(0, 2 * n_classes - 2, n_rows)
+    y[y >= n_classes] = 0
+    centers = 1.2 * np.random.default_rng(n_classes).standard_normal((n_classes, 3))
+    return centers[y] + rng.standard_normal((n_rows, 3)), y
+
+
+@pytest.mark.parametrize("class_weight", [None, {0: 0.05}])
+@pytest.mark.parametrize("n_classes", [2, 4, 12])
+def test_sets_hold_the_class_as_often_as_asked_for(n_classes, class_weight):
+    shares, sizes = [], []
+    for seed in range(8):
+        X, y = overlapping_classes(n_classes, 900, np.random.default_rng(seed))
+        model = KernelRidgeClassifier(1.0, gamma=0.3, n_landmarks=40, random_state=seed)
+        model.set_params(class_weight=class_weight).fit(X[:300], y[:300])
+        sets = [model.predict_set(X[300:], coverage=c) for c in (0.8, 0.9, 0.95)]
+        for smaller, larger in pairwise(sets):
+            assert np.all(smaller <= larger)
+        assert sets[0].dtype == bool
+        top = model.predict_proba(X[300:]).argmax(axis=1)
+        assert np.all(sets[0][np.arange(600), top])
+        shares.append([each[np.arange(600), y[300:]].mean() for each in sets])
+        sizes.append(sets[1].sum(axis=1).mean())
+        accuracy = model.score(X[300:], y[300:])
+        shares[-1] -= np.maximum([0.8, 0.9, 0.95], accuracy)
+    # A share of 8 fits deviates by about √(0.16/(8·300)) < 0.01.
+    np.testing.assert_allclose(np.mean(shares, axis=0), 0, atol=0.035)
+    assert np.mean(sizes) < 0.75 * n_classes
+
+
+def test_sets_count_rows_by_their_weights_and_are_saved(rng, tmp_path):
+    X, y = overlapping_classes(3, 300, rng)
+    w, names = rng.integers(0, 3, 300).astype(float), np.array(["a", "b", "c"])
+    model = KernelRidgeClassifier(1.0, gamma=0.3, n_landmarks=30, random_state=0)
+    model.fit(X, names[y], w)
+    sets = model.predict_set(X, coverage=0.9)
+    inside = sets[np.arange(300), y]
+    assert abs(np.average(inside, weights=w) - 0.9) < 0.03
+    save(model, tmp_path / "model.nystrom")
+    again = load(tmp_path / "model.nystrom")
+    np.testing.assert_array_equal(again.predict_set(X), sets)
+
+
+def test_sets_say_what_they_need(rng):
+    X, y = overlapping_classes(3, 60, rng)
+    model = KernelRidgeClassifier(1.0, n_landmarks=10, random_state=0).fit(X, y)
+    for coverage in (0, 1, 90, "0.9", np.nan, True):
+        with pytest.raises(ValueError, match=r"coverage=.+ is not allowed"):
+            model.predict_set(X, coverage=coverage)
+    with pytest.raises(ValueError, match=r"coverage=0\.999 needs .* at most 0\.98"):
+        model.predict_set(X, coverage=0.999)
+    with pytest.raises(ValueError, match="solver='direct'"):
+        model.set_params(solver="cg").fit(X, y).predict_set(X)
+    several = np.column_stack([y == 0, y > 0])
+    with pytest.raises(ValueError, match="a classifier for each label"):
+        model.set_params(solver="auto").fit(X, several).predict_set(X)
 
 
 # --- from anywhere, to anywhere -------------------------------------------------------

@@ -385,3 +385,15 @@ def test_streams_and_many_features_are_refused(rng):
     wide = rng.standard_normal((20, 1100))
     with pytest.raises(ValueError, match="at most 1024"):
         KernelRidge(kernel="rbf", gamma="matrix").fit(wide, y[:20])
+
+
+def test_landmarks_that_do_not_move_are_those_without_the_option():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 2)).astype(np.float32)
+    y = np.sin(X[:, 0]) + 0.2 * rng.standard_normal(300)
+    # So narrow a kernel that no step helps rows that were not seen.
+    options = {"gamma": 1e4, "n_landmarks": 60, "random_state": 0, "cv": 5}
+    plain = KernelRidgeCV(**options).fit(X, y)
+    moved = KernelRidgeCV(**options, optimize_landmarks=True).fit(X, y)
+    np.testing.assert_array_equal(moved.landmarks_.indices, plain.landmarks_.indices)
+    assert len(moved.alphas_) > 1  # no noise was learnt with them

@@ -7,10 +7,12 @@ maps new rows; batches of a stream and scikit-learn's callbacks go through here 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -64,6 +66,17 @@ from ._progress import CallbackSupportMixin, resolve_engine
 
 #: What landmarks are called where all rows are, and the solution is exact.
 EXACT = "exact"
+
+
+def _are_same_points(moved: Landmarks, landmarks: Landmarks) -> bool:
+    """Whether landmarks stayed where they were, but for rounding."""
+    after, before = (
+        arrays.to_host(p.toarray() if sp.issparse(p) else p)
+        for p in (moved.points, landmarks.points)
+    )
+    before = before if before.dtype.kind == "f" else before.astype(np.float64)
+    rounding = 8 * np.finfo(before.dtype).eps * np.abs(before).max(initial=0.0)
+    return bool(np.all(np.abs(after - before) <= rounding))
 
 
 def uses_exact_solver(
@@ -325,12 +338,18 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         With epsilon as many as it takes, or none.
         """
         rule = self._stopping_rule() if stopping_rule is None else stopping_rule
-        sampler = self.sampler
-        if self.optimize_landmarks and isinstance(sampler, str) and sampler == "auto":
-            sampler = "uniform"  # rows far from all others are no place to begin
-        landmarks = problem.select_landmarks(
-            rule, sampler, random_state=self.random_state, nested=True, delta=self.delta
+        select = partial(
+            problem.select_landmarks,
+            rule,
+            random_state=self.random_state,
+            nested=True,
+            delta=self.delta,
         )
+        sampler, is_auto = self.sampler, False
+        if self.optimize_landmarks and isinstance(sampler, str) and sampler == "auto":
+            # Rows far from all others are no place to begin.
+            sampler, is_auto = "uniform", True
+        landmarks = select(sampler)
         if self.epsilon is not None and landmarks.n_requested is not None:
             raise ValueError(
                 f"epsilon={self.epsilon:g} takes {landmarks.n_requested} landmarks, "
@@ -341,7 +360,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             return landmarks
         if not isinstance(rule, FixedSize):
             raise both_given_error("optimize_landmarks=True", str(rule), LANDMARK_COUNT)
-        return move_landmarks(
+        moved = move_landmarks(
             problem,
             landmarks,
             Threads(self.n_jobs),
@@ -349,6 +368,10 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             intercept=bool(getattr(self, "fit_intercept", True)),
             seed=as_seed(self.random_state),
         )
+        if not _are_same_points(moved, landmarks):
+            return moved
+        # Nothing moved: as without the option, and no noise was learnt with them.
+        return (select("auto") if is_auto else landmarks).replace(ridge=None)
 
     def _fixed_noise(self) -> float | None:
         """The alpha that landmarks are optimised for; None: the best for them."""

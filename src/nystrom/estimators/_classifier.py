@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._random import as_seed, sorted_row_sample
-from .._validation import check_choice
+from .._validation import check_choice, check_positive
 from ..landmarks import Landmarks
 from ..models.calibration import (
     MAX_CALIBRATION_ROWS,
@@ -27,7 +27,8 @@ from ..models.calibration import (
     fit_probability_link,
     leave_one_out_predictions,
 )
-from ..models.posterior import Posterior
+from ..models.model_selection import remove_class_weights
+from ..models.posterior import Posterior, conformal_quantiles
 from ..models.ridge import RidgeFit
 from ..sources import Source, Targets
 from ..sources.output import MappedSink, Output
@@ -422,6 +423,8 @@ class CalibratedClassifierMixin(BaseKernelClassifier):
     """
 
     _links: list[ProbabilityLink] | None
+    #: −log p of the classes of rows left out, ascending, and the weights of the rows.
+    _conformity: tuple[np.ndarray, np.ndarray | None] | None = None
 
     def _calibrate(
         self,
@@ -431,7 +434,7 @@ class CalibratedClassifierMixin(BaseKernelClassifier):
         problem: KernelProblem,
     ) -> None:
         """Fit the link to leave-one-out values of some rows: a pass over these."""
-        self._links, given = None, problem.labels
+        self._links, self._conformity, given = None, None, problem.labels
         if not isinstance(fit.posterior, Posterior):
             return
         seed = as_seed(self.random_state)
@@ -451,6 +454,58 @@ class CalibratedClassifierMixin(BaseKernelClassifier):
         self._links = [
             fit_probability_link(F[:, target], Y[:, target], w) for target in columns
         ]
+        if not given.is_multilabel:
+            w = remove_class_weights(Y, w, given.class_weights)
+            losses = self._links[0].losses(F, class_indices(Y))[w > 0]
+            order, w = np.argsort(losses), w[w > 0]
+            self._conformity = losses[order], w[order] if np.ptp(w) else None
+
+    @method_of_rows
+    def predict_set(self, X: Any, coverage: float = 0.9) -> Any:
+        """Predict a set of classes for each row, which contains its class this often.
+
+        A set holds all classes of at least some probability, and always the most
+        probable one. The probability is that which this share of the training rows
+        reaches for its class, each row left out of the fit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
+        coverage : float, default=0.9
+            Share of new rows whose class is in their set, between 0 and 1.
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (n_samples, n_classes)
+            Whether each class is in the set, in the order of `classes_`.
+        """
+        check_is_fitted(self, "dual_coef_")
+        coverage = check_positive(coverage, "coverage", below=1.0)
+        if self._is_multilabel:
+            raise ValueError(
+                "predict_set needs one class per row, but y had several labels per "
+                "row; fit a classifier for each label."
+            )
+        if self._links is None or self._conformity is None:
+            raise ValueError(
+                "predict_set needs the Gram matrix, which conjugate gradients do not "
+                "compute; fit with solver='direct'."
+            )
+        link, (losses, weights) = self._links[0], self._conformity
+        weights = None if weights is None else weights[:, None]
+        (limit,) = conformal_quantiles(losses[:, None], coverage, weights, "coverage")
+
+        def classes_of(values: np.ndarray) -> np.ndarray:
+            log_p = link.log_probabilities(values)
+            return -log_p <= np.maximum(limit, -log_p.max(axis=1, keepdims=True))
+
+        width, dtype = len(self.classes_), np.dtype(bool)
+        output = Output(None)
+        return self._map_decisions(X, "predict_set", output, width, classes_of, dtype)
 
     def _probability_function(
         self, method: str, log: bool

@@ -65,12 +65,13 @@ class RidgeModel:
         """The posterior; an error where there is none, or alpha is 0."""
         if self.posterior is None:
             raise ValueError(
-                "return_std=True needs the Gram matrix, which conjugate gradients do "
-                "not compute; fit with solver='direct'."
+                "return_std=True and interval= need the Gram matrix, which conjugate "
+                "gradients do not compute; fit with solver='direct'."
             )
         if not np.all(self.posterior.alphas > 0):
             raise ValueError(
-                "return_std=True needs alpha > 0: alpha is the variance of the noise."
+                "return_std=True and interval= need alpha > 0: alpha is the variance "
+                "of the noise."
             )
         return self.posterior
 
@@ -192,6 +193,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
                 fit.map,
                 engine,
                 as_seed(self.random_state),
+                weights_count_rows=True,
             )
             fit = replace(fit, posterior=posterior)
         landmarks = self._set_fit(landmarks, fit, batch, float(alphas.min()))

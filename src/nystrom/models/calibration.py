@@ -23,7 +23,12 @@ from ..linalg.cross_kernel import CrossKernel
 from ..linalg.features import LinearMap
 from ..sources import Block, Source, Subset
 from ..sources.output import ArraySink
-from .posterior import Posterior
+from .posterior import (
+    Posterior,
+    own_landmarks_of_block,
+    rows_that_are_landmarks,
+    without_landmarks,
+)
 from .ridge import add_ridge
 
 #: Rows that a link is fitted on, at most: for two numbers and one per class.
@@ -192,7 +197,7 @@ def leave_one_out_predictions(
     landmark, its basis function is removed too, from one of the w: for the others, of
     which there are copies, there is a value more, at the end.
     """
-    copies, numbers = _rows_that_are_landmarks(landmarks, rows, posterior.root)
+    copies, numbers = rows_that_are_landmarks(landmarks, rows, posterior.root)
     shared = (
         landmarks.columns(wide=mapping.wide),
         DeviceConstant(mapping.dual),
@@ -216,22 +221,6 @@ def leave_one_out_predictions(
         np.concatenate([Y, Y[copies]]),
         np.concatenate([w, rest]),
     )
-
-
-def _rows_that_are_landmarks(
-    landmarks: Landmarks, rows: np.ndarray, root: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Positions among the rows, ascending, and which landmarks these are.
-
-    Landmarks that are no rows, or have no basis function, do not count.
-    """
-    if landmarks.indices is None:
-        none = np.empty(0, dtype=np.intp)
-        return none, none
-    used = np.flatnonzero(root.any(axis=1))
-    indices = landmarks.indices[used]
-    _, positions, numbers = np.intersect1d(rows, indices, return_indices=True)
-    return positions, used[numbers]
 
 
 #: A projection for each different α, and the places of its targets.
@@ -271,7 +260,7 @@ def _leave_one_out_block(
     intercept: DeviceConstant,
     projections: LeverageProjections,
     intercept_leverage: float,
-    own_landmarks: tuple[np.ndarray, np.ndarray],
+    landmark_rows: tuple[np.ndarray, np.ndarray],
     class_weights: np.ndarray | None,
 ) -> np.ndarray:
     assert block.targets is not None
@@ -281,10 +270,7 @@ def _leave_one_out_block(
     of_class = 1.0 if class_weights is None else class_weights[class_indices(Y)]
     removed = np.minimum(block.weights, of_class)
     values, kept = np.empty_like(F), np.empty_like(F)
-    positions, numbers = own_landmarks
-    ends = [block.start, block.start + len(block)]
-    own = slice(*np.searchsorted(positions, ends))
-    rows, numbers = positions[own] - block.start, numbers[own]
+    rows, numbers = own_landmarks_of_block(block, landmark_rows)
     for M, offset, target_indices in projections:
         P = K @ M.to_device_of(K) - offset.to_device_of(K)
         squares = arrays.to_host(arrays.squared_norms(P))
@@ -294,23 +280,10 @@ def _leave_one_out_block(
         values[:, target_indices] = kept[:, target_indices]
         if len(rows):
             projected = arrays.to_host(arrays.take_rows(P, rows))
-            share, rest = _without(projected, M.values[numbers])
+            share, rest = without_landmarks(projected, M.values[numbers])
             fitted = fitted[rows]
             fitted -= share[:, None] * dual.values[np.ix_(numbers, target_indices)]
             leverage = removed[rows] * (rest + intercept_leverage)
             left_out = y[rows] - (y[rows] - fitted) / loo_divisor(leverage)[:, None]
             values[np.ix_(rows, target_indices)] = left_out
     return np.hstack([values, kept, Y, removed[:, None]])
-
-
-def _without(P: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each row: what its value changes by per coefficient removed, and its leverage.
-
-    (MMᵀ)ᵢᵢ is the variance of landmark i's coefficient, and Mᵢ·p its covariance with
-    the row's value: the constraint that the coefficient is 0 is a step along Mᵢ.
-    """
-    squares = np.vecdot(basis, basis)
-    share = np.vecdot(P, basis)
-    share = np.divide(share, squares, out=np.zeros_like(share), where=squares > 0)
-    rest = P - share[:, None] * basis
-    return share, np.vecdot(rest, rest)

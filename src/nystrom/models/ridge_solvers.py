@@ -34,8 +34,8 @@ from ..sources import Block, Source, Subset
 from ..sources.base import are_unit_weights, multiply_weights
 from ..sources.output import ArraySink
 from .posterior import (
+    MIN_CALIBRATION_ROWS,
     Posterior,
-    conformal_quantiles,
     ridge_posterior,
     squared_projections_block,
 )
@@ -93,7 +93,12 @@ def fit_from_moments(
         posterior = ridge_posterior(mapping, problem, alphas, coef)
         if task.calibrate:
             posterior = posterior.calibrate(
-                landmarks, source, linear_map, task.engine, task.seed
+                landmarks,
+                source,
+                linear_map,
+                task.engine,
+                task.seed,
+                weights_count_rows=True,
             )
         return RidgeFit(
             map=linear_map,
@@ -323,23 +328,38 @@ class ExactPosterior:
     alphas: np.ndarray
     scales: np.ndarray  # (t,) σ̂² = yᵀ(K + αW⁻¹)⁻¹y/n
 
-    def predict_with_std(self, *args: Any, **options: Any) -> Any:
+    def predict_with_std(
+        self, rows: Any, source: Source, mapping: LinearMap, *args: Any, **options: Any
+    ) -> Any:
         """As that of `Posterior`."""
-        return self._posterior().predict_with_std(*args, **options)
+        posterior = self._calibrate(self._posterior(), mapping.dual)
+        return posterior.predict_with_std(rows, source, mapping, *args, **options)
 
     def quantiles(self, coverage: float, dual: np.ndarray) -> np.ndarray:
-        """As those of `Posterior`, with every row left out once."""
+        """As those of `Posterior`."""
+        none = np.empty((0, 0))
+        posterior = Posterior(none, none, none, 0.0, self.alphas, self.scales)
+        return self._calibrate(posterior, dual).quantiles(coverage, dual)
+
+    def _calibrate(self, posterior: Posterior, dual: np.ndarray) -> Posterior:
+        """As that of `Posterior`, with every row left out once."""
         K = self.kernel.gram(self.points)
         w = np.ones(len(K)) if self.weights is None else self.weights
-        kept, scores = np.flatnonzero(w), np.empty(dual.shape)
+        kept = np.flatnonzero(w)
+        if len(kept) < MIN_CALIBRATION_ROWS:
+            return posterior
+        scores = np.empty((len(kept), dual.shape[1]))
         for alpha in np.unique(self.alphas):
-            # The variance of yᵢ given all others is 1/Gᵢᵢ, its residual xᵢ/Gᵢᵢ.
-            regularized = K[np.ix_(kept, kept)] + np.diag(alpha / w[kept])
-            precision = np.diag(np.linalg.pinv(regularized, hermitian=True))
+            # With the noise of a row's weight, the variance of yᵢ given all others is
+            # 1/Gᵢᵢ, and its residual xᵢ/Gᵢᵢ.
+            noise = alpha / w[kept]
+            G = np.linalg.pinv(K[np.ix_(kept, kept)] + np.diag(noise), hermitian=True)
+            variance = 1 / np.diag(G)
             mask = self.alphas == alpha
-            residuals = dual[np.ix_(kept, mask)] / np.sqrt(precision)[:, None]
-            scores[np.ix_(kept, mask)] = np.abs(residuals) / np.sqrt(self.scales[mask])
-        return conformal_quantiles(np.sort(scores[kept], axis=0), coverage)
+            residuals = np.abs(dual[np.ix_(kept, mask)] * variance[:, None])
+            variance = np.maximum(variance - noise, 0) + alpha
+            scores[:, mask] = residuals / np.sqrt(variance[:, None] * self.scales[mask])
+        return posterior.scaled_to(scores, w[kept])
 
     def _posterior(self) -> Posterior:
         """From the whole kernel matrix: only deviations need its eigenvectors."""
