@@ -748,8 +748,8 @@ def test_all_rows_raise_the_bound_of_landmarks_that_were_moved():
     """Steps that end by the rows held out are too few where these are few."""
     X, y = few_relevant(np.random.default_rng(0), 450)
     options = {"n_landmarks": 60, "random_state": 0}
-    lengths = np.array([1.2, 3.0, 2.0] + [50.0] * 22)
-    good = ConstantKernel(2.0) * RBF(lengths) + WhiteKernel(0.01)
+    lengths = np.array([1.7, 8.0, 2.0] + [5000.0] * 22)
+    good = ConstantKernel(24.0) * RBF(lengths) + WhiteKernel(0.01)
     plain = GaussianProcessRegressor(good, optimizer=None, **options).fit(X, y)
     kernel = ConstantKernel() * RBF(np.full(25, 5.0)) + WhiteKernel()
     moved = GaussianProcessRegressor(kernel, optimize_landmarks=True, **options)

@@ -110,7 +110,9 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         Whether landmarks move along the gradient of the bound, together with the
         hyper-parameters. With `ConstantKernel() * k + WhiteKernel()`, k an RBF or
         Matern kernel, as in `KernelRidge`: up to 100 steps on 40 rows per landmark,
-        with the map of `metric`, kept if rows that were not seen are more likely. With
+        with the map of `metric`, kept if rows that were not seen are more likely. Where
+        these rows times n_landmarks² are at most 2²⁹, up to 60 steps on all of them
+        follow, and the map is the identity where the bound is larger without it. With
         other kernels of distances and dot products up to 60 steps on 24 rows per
         landmark, kept if the bound on all rows rises.
     n_jobs : int, default=None
