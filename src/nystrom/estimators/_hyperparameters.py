@@ -49,8 +49,9 @@ from ._progress import warn
 #: Landmarks that hyper-parameters are learnt with where their number is not given.
 DEFAULT_LANDMARKS = 1000
 #: Where rows times landmarks² are at most this, all rows that landmarks were moved on
-#: raise the bound in the end: at most about 15 s. With 4,000 rows of 25 features and 80
-#: landmarks the bound was 2,634 before that, and 3,264 of landmarks that are rows.
+#: raise the bound in the end. With 4,000 rows of 25 features and 80 landmarks it was
+#: 2,634 before, and 3,264 of landmarks that are rows. More (512 landmarks of 15,000
+#: rows: 2³²) would take longer than the move.
 MAX_MOVED_PRODUCTS = 2**29
 #: The number of landmarks that max_kl takes is found to one part in so many.
 PREFIX_SHARE = 16
