@@ -717,3 +717,75 @@ def test_max_trace_error_is_that_of_the_kernel_that_is_found(rng):
         with pytest.warns(UserWarning, match="The variance that the landmarks"):
             model.set_params(max_trace_error=1e-2).fit(X, y)
         assert model.approximation_error_.value <= 1e-2
+
+
+def few_relevant(rng, n):
+    """Three of 25 features matter."""
+    X = rng.standard_normal((n, 25))
+    f = np.sin(2 * X[:, 0]) + X[:, 1] * np.cos(X[:, 2])
+    return X, f + 0.1 * rng.standard_normal(n)
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value found for")
+@pytest.mark.parametrize("metric", [None, "matrix"])
+def test_moved_landmarks_of_few_rows_are_no_worse_than_rows(metric):
+    X, y = few_relevant(np.random.default_rng(0), 1100)
+    kernel = ConstantKernel() * RBF(np.full(25, 5.0)) + WhiteKernel()
+    options = {"n_landmarks": 40, "random_state": 0}
+    plain, moved = (
+        GaussianProcessRegressor(kernel, **options, **others).fit(X[:100], y[:100])
+        for others in ({}, {"optimize_landmarks": True, "metric": metric})
+    )
+    assert moved.evidence_bounds_[0] > plain.evidence_bounds_[0]
+    errors = [np.mean((y - m.predict(X))[100:] ** 2) for m in (plain, moved)]
+    assert errors[1] < 1.1 * errors[0]
+    if metric is not None:  # 625 numbers from 100 rows
+        np.testing.assert_array_equal(moved.kernel_.transform, np.eye(25))
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value found for")
+def test_all_rows_raise_the_bound_of_landmarks_that_were_moved():
+    """Steps that end by the rows held out are too few where these are few."""
+    X, y = few_relevant(np.random.default_rng(0), 450)
+    options = {"n_landmarks": 60, "random_state": 0}
+    lengths = np.array([1.7, 8.0, 2.0] + [5000.0] * 22)
+    good = ConstantKernel(24.0) * RBF(lengths) + WhiteKernel(0.01)
+    plain = GaussianProcessRegressor(good, optimizer=None, **options).fit(X, y)
+    kernel = ConstantKernel() * RBF(np.full(25, 5.0)) + WhiteKernel()
+    moved = GaussianProcessRegressor(kernel, optimize_landmarks=True, **options)
+    moved.fit(X, y)
+    assert moved.evidence_bounds_[0] > plain.evidence_bounds_[0]
+
+
+@pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
+@pytest.mark.parametrize("n_landmarks", [1000, 30])
+def test_a_likelihood_that_is_no_number_is_refused(n_landmarks, rng):
+    X, y = problem(rng, 100)
+    model = GaussianProcessRegressor(NOISY, n_landmarks=n_landmarks, random_state=0)
+    for rows, targets in ((X * 1e200, y), (X, y * 1e200)):
+        with pytest.raises(ValueError, match=r"is not a number: squares of X or y"):
+            model.fit(rows, targets)
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value found for")
+@pytest.mark.parametrize("scale", [1e9, 1e20, 1e150])
+def test_rows_far_apart_are_noise(scale, rng):
+    """Rows that are landmarks too leave no rounding in the gradient."""
+    X, y = problem(rng, 100)
+    model = GaussianProcessRegressor(NOISY, n_landmarks=30, random_state=0)
+    model.fit(X * scale, y)
+    deviation = np.sqrt(np.mean(y**2))
+    expected = -100 * (np.log(deviation) + np.log(2 * np.pi) / 2 + 0.5)
+    assert model.log_marginal_likelihood_value_ == pytest.approx(expected, abs=0.1)
+
+
+def test_the_covariance_of_dask_rows_is_joint(fitted):
+    da = pytest.importorskip("dask.array")
+    X, _, ours, _ = fitted
+    rows = da.from_array(X[:10], chunks=(5, 2))
+    for covariance in (
+        ours.predict(rows, return_cov=True)[1],
+        ours.predict(rows, False, True)[1],
+    ):
+        expected = ours.predict(X[:10], return_cov=True)[1]
+        np.testing.assert_allclose(covariance, expected)

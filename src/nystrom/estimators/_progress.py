@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
+from inspect import signature
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -101,13 +102,16 @@ def method_progress_bar(
 def method_of_rows(method: _F) -> _F:
     """A method of rows X: with a bar, or lazy where X is Dask's.
 
-    Rows that are to be written somewhere (`out`) are not lazy.
+    Rows that are to be written somewhere (`out`) are not lazy, nor is the covariance of
+    all rows.
     """
 
     @wraps(method)
     def wrapper(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        if is_dask(X) and options.get("out") is None:
-            return lazy_result(method.__name__, self, X, args, options)
+        if is_dask(X):
+            given = signature(method).bind(self, X, *args, **options).arguments
+            if given.get("out") is None and not given.get("return_cov"):
+                return lazy_result(method.__name__, self, X, args, options)
         with method_progress_bar(self, method.__name__):
             return method(self, X, *args, **options)
 

@@ -32,7 +32,7 @@ from ..kernels.gaussian_process import (
 from ..landmarks import Landmarks
 from ..linalg.features import LinearMap
 from ..models.evidence import ProcessRows, evidence
-from ..models.gaussian_process import JointPosterior, ProcessFit
+from ..models.gaussian_process import JointPosterior, ProcessFit, likelihood_error
 from ..models.posterior import Posterior
 from ..models.ridge_solvers import ExactPosterior
 from ..samplers import FixedSize, StoppingRule
@@ -110,7 +110,9 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         Whether landmarks move along the gradient of the bound, together with the
         hyper-parameters. With `ConstantKernel() * k + WhiteKernel()`, k an RBF or
         Matern kernel, as in `KernelRidge`: up to 100 steps on 40 rows per landmark,
-        with the map of `metric`, kept if rows that were not seen are more likely. With
+        with the map of `metric`, kept if rows that were not seen are more likely. Where
+        these rows times n_landmarks² are at most 2²⁹, up to 60 steps on all of them
+        follow, and the map is the identity where the bound is larger without it. With
         other kernels of distances and dot products up to 60 steps on 24 rows per
         landmark, kept if the bound on all rows rises.
     n_jobs : int, default=None
@@ -294,7 +296,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
 
     def _fit_exact(self, exact: ExactProcess, targets: Any, source: Source) -> None:
         n = source.n_rows
-        with blas_limit_for_size(n):
+        with blas_limit_for_size(n), np.errstate(over="ignore", invalid="ignore"):
             exact.fit(source.rows(0, n), np.asarray(targets[:n]))
         try:
             kernel = from_scikit_learn(exact.kernel_)
@@ -308,6 +310,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         self.alpha_ = exact.alpha_
         self.dual_coef_ = exact.alpha_ * exact._y_train_std
         value = float(exact.log_marginal_likelihood_value_)
+        if not (np.isfinite(value) and np.isfinite(self.dual_coef_).all()):
+            raise likelihood_error(exact.kernel)
         self.log_marginal_likelihood_value_ = value
         self.evidence_bounds_, self.kl_bound_ = (value, value), 0.0
 
@@ -324,6 +328,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     def _set_process(
         self, rows: ProcessRows, kernel: Any, landmarks: Landmarks, fit: ProcessFit
     ) -> None:
+        if not np.isfinite(fit.evidence):
+            raise likelihood_error(kernel)
         landmarks = landmarks.with_error(fit.ridge.error)
         if landmarks.max_trace_error is not None:
             warn_about_landmarks(landmarks)

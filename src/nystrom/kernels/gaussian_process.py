@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import LinAlgError
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import kernels as gp
 
@@ -25,6 +26,10 @@ from .user import Blockwise
 
 #: The step of log-parameters in central differences.
 DIFFERENCE_STEP = 1e-4
+
+#: Squared distances in length scales come from products up to this norm, where they are
+#: rounded by about 1e-6.
+MAX_PRODUCT_NORM = 1e10
 
 #: G ↦ Σ Gᵢⱼ ∂k(xᵢ, yⱼ)/∂theta and Σ Gᵢⱼ ∂k(xᵢ, yⱼ)/∂yⱼ; the last is None where it is
 #: not known.
@@ -383,12 +388,17 @@ def _stationary(
     # Distances do not depend on the origin; products are exact near it.
     center = Y.mean(axis=0)
     U, V = (X - center) / length_scale, (Y - center) / length_scale
-    if unit.needs_exact_distance:
+    norms_U, norms_V = arrays.squared_norms(U), arrays.squared_norms(V)
+    largest = max(norms_U.max(initial=0.0), norms_V.max(initial=0.0))
+    if not np.isfinite(largest):
+        raise LinAlgError("squared distances exceed float64")
+    is_far = largest > MAX_PRODUCT_NORM
+    if unit.needs_exact_distance or is_far:
         D = cdist(U, V, "sqeuclidean")
     else:
         D = U @ (-2 * V.T)
-        D += arrays.squared_norms(U)[:, None]
-        D += arrays.squared_norms(V)
+        D += norms_U[:, None]
+        D += norms_V
         np.maximum(D, 0.0, out=D)
         if X is Y:
             np.fill_diagonal(D, 0.0)
@@ -399,6 +409,8 @@ def _stationary(
         H = unit._profile_derivative(c * D, K)
         H *= c
         H *= G
+        if is_far:  # equal rows have no gradient, but one of rounded products
+            H[D == 0] = 0.0
         by_rows, by_columns, HU = H.sum(axis=1), H.sum(axis=0), H.T @ U
         if length_scale.ndim:
             by_scale = by_rows @ U**2 + by_columns @ V**2

@@ -245,11 +245,16 @@ def learn_hyperparameters(
         best = maximize_evidence(best.kernel, points, on, max_steps=steps)
     if not move:
         return best
+    return move_points(best.kernel, select(best.kernel, part), part)
+
+
+def move_points(kernel: Any, points: Any, part: ProcessRows) -> Optimum:
+    """Hyper-parameters and landmarks of the largest bound on rows in memory."""
     X = part.source.rows(0, part.source.n_rows)
     scale = np.asarray(X).std(axis=0)
     return maximize_evidence(
-        best.kernel,
-        select(best.kernel, part),
+        kernel,
+        points,
         part,
         max_steps=MOVING_STEPS,
         move_points=np.where(scale > 0, scale, 1.0),
@@ -274,16 +279,28 @@ def _best_start(
             candidates.append(Optimum(start, found.value, None, part))
         except (LinAlgError, ValueError):
             continue
-    return max(candidates, key=lambda optimum: optimum.value, default=exact)
+    if not candidates:
+        raise likelihood_error(kernel)
+    return max(candidates, key=lambda optimum: optimum.value)
+
+
+def likelihood_error(kernel: Any) -> ValueError:
+    """What to do where the likelihood is not a number."""
+    return ValueError(
+        f"The log marginal likelihood for kernel={kernel} is not a number: squares of "
+        "X or y exceed float64, or the kernel is not positive semi-definite. "
+        "Standardise X and y, or use another kernel."
+    )
 
 
 def fit_scale_and_noise(
-    kernel: Any, points: Any, rows: ProcessRows, noise_ratio: float
+    kernel: Any, points: Any, rows: ProcessRows, noise_ratio: float | None = None
 ) -> Any:
     """The kernel with the constant and the white noise of the largest bound.
 
     For kernels that have `scale_names`. One pass over the rows: both scale its sums,
-    which are accurate for noise of about `noise_ratio` times the constant.
+    which are accurate for noise of about `noise_ratio` times the constant, by default
+    that of the kernel.
     """
     params, names = kernel.get_params(), scale_names(kernel)
     assert names is not None
@@ -293,6 +310,8 @@ def fit_scale_and_noise(
         bounds.append(np.log([params[name]] * 2 if isinstance(given, str) else given))
     low, high = np.transpose(bounds)
     constant = params[names.constant]
+    if noise_ratio is None:
+        noise_ratio = params[names.noise] / constant
     given = np.clip(np.log([constant, constant * noise_ratio]), low, high)
     constant, noise = np.exp(given).tolist()
     kernel = clone(kernel).set_params(**{names.constant: constant, names.noise: noise})
