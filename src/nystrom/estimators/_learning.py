@@ -117,9 +117,8 @@ def learn_kernel(
     starts = [scale, gamma_from_data("median", name, source, engine)]
     if gamma == LEARN or not isinstance(kernel, EuclideanKernel):
         learned = learn_length_scales(kernel, starts, rows, ard=gamma != LEARN)
-        return replace(problem, kernel=learned)
-    one_width = learn_length_scales(kernel, starts, rows, ard=False)
-    per_feature = learn_length_scales(kernel, starts, rows, ard=True)
+        return replace(problem, kernel=learned[-1])
+    one_width, per_feature = learn_length_scales(kernel, starts, rows, ard=True)
     max_rows = max(MAX_SUBSET_NUMBERS // n_features, 500)
     rows = subset(min(MAX_METRIC_ROWS, max_rows), MAX_METRIC_LANDMARKS, True)
     more_rows = None
