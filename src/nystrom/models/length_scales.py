@@ -269,7 +269,7 @@ def _optimize(
 def learn_length_scales(
     kernel: Kernel, gammas: Sequence[float], subset: TrainingSubset, *, ard: bool
 ) -> list[Kernel]:
-    """The kernel with the width that maximises the likelihood; then with one per feature.
+    """The kernel with the likeliest width for all features; then with one for each.
 
     `gammas` are the initial ones; the first of them where nothing can be learnt.
     """
