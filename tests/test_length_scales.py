@@ -114,7 +114,7 @@ def test_never_worse_than_what_was_there_to_begin_with(seed, name, each):
         Y = rng.standard_normal((len(X), 2)) + np.sign(X[:, :1])
         looked = looked_at(X, Y, size=25)
         widths = list(10.0 ** rng.uniform(-3, 1, 2))
-        found = learn_length_scales(named(name), widths, looked, ard=each)
+        found = learn_length_scales(named(name), widths, looked, ard=each)[-1]
         alphas = np.geomspace(1e-6, 1e4, 81).tolist()
         best = min(f.value for f in evaluate_kernel(found, looked, alphas))
         starts = [with_gamma(named(name), width) for width in widths]

@@ -116,10 +116,9 @@ def learn_kernel(
     assert isinstance(scale, float)
     starts = [scale, gamma_from_data("median", name, source, engine)]
     if gamma == LEARN or not isinstance(kernel, EuclideanKernel):
-        learned = learn_length_scales(kernel, starts, rows, ard=gamma != LEARN)
-        return replace(problem, kernel=learned)
-    one_width = learn_length_scales(kernel, starts, rows, ard=False)
-    per_feature = learn_length_scales(kernel, starts, rows, ard=True)
+        kernels = learn_length_scales(kernel, starts, rows, ard=gamma != LEARN)
+        return replace(problem, kernel=kernels[-1])
+    one_width, per_feature = learn_length_scales(kernel, starts, rows, ard=True)
     max_rows = max(MAX_SUBSET_NUMBERS // n_features, 500)
     rows = subset(min(MAX_METRIC_ROWS, max_rows), MAX_METRIC_LANDMARKS, True)
     more_rows = None
@@ -127,7 +126,7 @@ def learn_kernel(
         size = min(n_landmarks or MAX_COMPARED_LANDMARKS, MAX_COMPARED_LANDMARKS)
         larger = min(max(ROWS_PER_COMPARED_LANDMARK * size, MAX_METRIC_ROWS), max_rows)
         more_rows = subset(larger, MAX_COMPARED_LANDMARKS, True)
-    learned = learn_metric(
+    learned, error_ratio = learn_metric(
         [with_gamma(kernel, starts[0]), with_gamma(kernel, starts[1]), one_width],
         per_feature,
         rows,
@@ -135,7 +134,7 @@ def learn_kernel(
         engine.local.quiet(),
         matrix=gamma == LEARN_MATRIX and not moves_landmarks,
     )
-    return replace(problem, kernel=learned)
+    return replace(problem, kernel=learned, error_ratio=error_ratio)
 
 
 def move_landmarks(

@@ -180,6 +180,7 @@ class KernelProblem:
     X: Any  # the rows as they were given, checked
     is_single_target: bool = False  # y had one dimension
     learned_gamma: str | None = None  # the rule by which the kernel was learnt
+    error_ratio: float = 1.0  # held-out error as a share of that of gamma="scale"
     labels: Any = None  # the classes of the targets, for classification
 
     @classmethod

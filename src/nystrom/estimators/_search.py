@@ -135,6 +135,9 @@ LEARNED_METRIC_ALPHAS = np.logspace(-6, 3, 19)
 DEFAULT_GAMMA_FACTORS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)
 #: From so many rows on a matrix is learnt instead, in about the time of one more fit.
 MIN_METRIC_ROWS = 10_000
+#: A learnt matrix is not compared with gamma="scale" on all rows where its error on
+#: held-out rows is below this share of that of "scale".
+MAX_CLEAR_ERROR_RATIO = 0.9
 #: The end of a grid is worth a word where the best there is better than its neighbour
 #: by more than this share of the worst error in the grid.
 GRID_EDGE_RTOL = 0.1
@@ -431,13 +434,17 @@ class RidgeSearchMixin(BaseKernelRidge):
         gammas = resolve_gamma_grid(self.gamma, self.gammas, self.kernel)
         if not isinstance(splits, str):
             check_split_weights(source, splits)
+        learned = None
         if gammas is None:
-            gammas = self._automatic_gammas(problem)
+            gammas, learned = self._automatic_gammas(problem)
         best, best_gamma = None, None
         errors: list[np.ndarray] = []  # sums of other widths are not kept
         stopping_rule = None if sizes is None else FixedSize(sizes[-1])
         for gamma in gammas:
-            problem = self._with_gamma(problem, gamma)
+            if learned is not None and gamma == LEARN_MATRIX:
+                problem = learned
+            else:
+                problem = self._with_gamma(problem, gamma)
             landmarks = self._select_landmarks(problem, stopping_rule)
             if alphas is None:
                 is_learned = LEARN_ARD in gammas or LEARN_MATRIX in gammas
@@ -458,18 +465,28 @@ class RidgeSearchMixin(BaseKernelRidge):
         assert alphas is not None
         return GridScores(gammas, alphas, errors, best, best_gamma)
 
-    def _automatic_gammas(self, problem: KernelProblem) -> list[Any]:
-        """The candidates where neither gamma nor gammas are given."""
+    def _automatic_gammas(
+        self, problem: KernelProblem
+    ) -> tuple[list[Any], KernelProblem | None]:
+        """The candidates where neither gamma nor gammas are given.
+
+        And the problem with a learnt matrix, where that was learnt to choose them.
+        """
         source = problem.source
         if can_learn_matrix(self.kernel, source):
             if self.optimize_landmarks:  # which refines the matrix, at its own cost
-                return [LEARN_MATRIX]
+                return [LEARN_MATRIX], None
             if source.n_rows >= MIN_METRIC_ROWS:
-                return ["scale", LEARN_MATRIX]
+                learned = self._with_gamma(problem, LEARN_MATRIX)
+                if learned.error_ratio < MAX_CLEAR_ERROR_RATIO:
+                    return [LEARN_MATRIX], learned
+                if learned.error_ratio == 1:  # it is the kernel of "scale"
+                    return ["scale"], None
+                return ["scale", LEARN_MATRIX], learned
         if self.gammas is None:
-            return [None]
+            return [None], None
         scale = gamma_from_data("scale", self.kernel, source, problem.engine)
-        return [scale * factor for factor in DEFAULT_GAMMA_FACTORS]
+        return [scale * factor for factor in DEFAULT_GAMMA_FACTORS], None
 
     def _score_grid(
         self,

@@ -308,8 +308,9 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         Values of gamma to compare, each with its own landmarks and pass. None uses
         `gamma` alone. If that is None too, and there are 10,000 rows or more, at most
         1024 features and a kernel of the Euclidean distance, it compares gamma="scale"
-        with gamma="matrix". "auto" does the same, and with fewer rows compares 1/16,
-        1/4, 1, 4 and 16 times gamma="scale".
+        with gamma="matrix", on a sample alone if the matrix is clearly better there.
+        "auto" does the same, and with fewer rows compares 1/16, 1/4, 1, 4 and 16 times
+        gamma="scale".
     cv : None, "gcv", "loo", int, splitter or iterable, default=None
         None or "gcv" is generalised cross-validation, "loo" exact leave-one-out, an int
         the number of random folds. A splitter or an iterable of (train, test) row

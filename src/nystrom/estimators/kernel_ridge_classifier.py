@@ -309,8 +309,9 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
     gammas : sequence or "auto", default="auto"
         Values of gamma to compare, each with its own landmarks and pass. "auto"
         compares gamma="scale" with gamma="matrix" for 10,000 rows or more, at most 1024
-        features and a kernel of the Euclidean distance; otherwise 1/16, 1/4, 1, 4 and
-        16 times gamma="scale". If `gamma` is given, "auto" uses that alone.
+        features and a kernel of the Euclidean distance, on a sample of the rows if
+        the matrix is clearly better there; otherwise 1/16, 1/4, 1, 4 and 16 times
+        gamma="scale". If `gamma` is given, "auto" uses that alone.
     cv : None, "loo", int, splitter or iterable, default=None
         Number of random stratified folds; None means 5. "loo" is leave-one-out. A
         splitter or an iterable of (train, test) row numbers is used as given.
