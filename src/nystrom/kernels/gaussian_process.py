@@ -403,12 +403,12 @@ def _stationary(
         if X is Y:
             np.fill_diagonal(D, 0.0)
     c, _ = unit._constant_and_scale
-    K = unit._profile(c * D)
+    K = c * D
+    slopes, factor = unit._profile_and_slope(K, np.empty_like(K))
 
     def pullback(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        H = unit._profile_derivative(c * D, K)
-        H *= c
-        H *= G
+        H = slopes * G
+        H *= c * factor
         if is_far:  # equal rows have no gradient, but one of rounded products
             H[D == 0] = 0.0
         by_rows, by_columns, HU = H.sum(axis=1), H.sum(axis=0), H.T @ U

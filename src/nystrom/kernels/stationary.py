@@ -51,21 +51,14 @@ class EuclideanKernel(Kernel):
         """The kernel from c·‖·‖², in place where possible."""
 
     @abstractmethod
-    def _profile_derivative(self, D: np.ndarray, K: np.ndarray) -> np.ndarray:
-        """The derivative of the profile, in NumPy; 0 for equal rows if it has none.
-
-        `K` is the profile of D: no exponential is computed twice.
-        """
-
-    @abstractmethod
     def _profile_and_slope(
         self, D: np.ndarray, out: np.ndarray
     ) -> tuple[np.ndarray, float]:
         """The profile in place of D, and its derivative: an array times a factor.
 
         In NumPy, and where possible without temporary arrays. The array is `out`, or D
-        where the derivative is a multiple of the profile. Distances of near rows may be
-        rounded to the other sign.
+        where the derivative is a multiple of the profile. It is 0 for equal rows that
+        have no derivative. Distances of near rows may be rounded to the other sign.
         """
 
     def __call__(self, X: Any, Y: Any) -> Array:
@@ -123,9 +116,6 @@ class RBF(EuclideanKernel):
 
     def _profile(self, D: Array) -> Array:
         return arrays.exp_(D)
-
-    def _profile_derivative(self, D: np.ndarray, K: np.ndarray) -> np.ndarray:
-        return K.copy()
 
     def _profile_and_slope(
         self, D: np.ndarray, out: np.ndarray
@@ -188,16 +178,6 @@ class Matern(EuclideanKernel):
         r *= decay
         return r
 
-    def _profile_derivative(self, D: np.ndarray, K: np.ndarray) -> np.ndarray:
-        r = np.sqrt(D)
-        if self.nu == 0.5:
-            return np.divide(K, -2 * r, out=np.zeros_like(r), where=r > 0)
-        if self.nu == 1.5:
-            r += 1
-            r *= -2
-            return np.divide(K, r, out=r)
-        return K * (1 + r) / (-6 * (1 + r + r * r / 3))
-
     def _profile_and_slope(
         self, D: np.ndarray, out: np.ndarray
     ) -> tuple[np.ndarray, float]:
@@ -254,9 +234,6 @@ class RationalQuadratic(EuclideanKernel):
     def _profile(self, D: Array) -> Array:
         D += 1
         return 1 / D if self.alpha == 1 else D ** (-self.alpha)
-
-    def _profile_derivative(self, D: np.ndarray, K: np.ndarray) -> np.ndarray:
-        return -self.alpha * K / (1 + D)
 
     def _profile_and_slope(
         self, D: np.ndarray, out: np.ndarray
@@ -517,19 +494,20 @@ class WidthGradient:
         unit = self._unit_distances
         A = self._distances(t) if unit is None else t[0] * unit
         A *= self.sign
-        K = self._profile(A.copy())
+        K, factor = A.copy(), 1.0
+        if self.is_squared:
+            slope, factor = self.kernel._profile_and_slope(K, np.empty_like(A))
+        else:
+            slope = np.exp(K, out=K)
 
         def gradient(G: np.ndarray) -> np.ndarray:
-            slope = K if not self.is_squared else self.kernel._profile_derivative(A, K)
             M = G * slope
+            M *= factor
             if not self.per_feature:
                 return np.array([np.vdot(M, A)])
             return self.sign * t * self._weighted_difference_sums(M)
 
         return K, gradient
-
-    def _profile(self, A: np.ndarray) -> np.ndarray:
-        return self.kernel._profile(A) if self.is_squared else np.exp(A)
 
     def _distances(self, t: np.ndarray) -> np.ndarray:
         """Σⱼ tⱼδⱼ without its sign."""
