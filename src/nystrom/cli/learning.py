@@ -252,7 +252,7 @@ def choose_estimator(
     """An estimator whose width, alpha and number of landmarks are cross-validated.
 
     A classifier is searched for with squared loss, which is fast; it is fitted with
-    logistic loss, whose probabilities are better (Adult: log-loss .297, not .304).
+    logistic loss, whose probabilities are better.
     """
     is_regression = task == "regression"
     common: dict[str, Any] = {"kernel": "rbf", "random_state": seed, "verbose": verbose}
