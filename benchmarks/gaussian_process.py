@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import importlib
 import importlib.util
 import json
 import resource
@@ -103,6 +104,8 @@ def agreement_with_scikit_learn(n: int) -> dict[str, Any]:
 def peer(folder: Path, name: str, split: int, size: int, method: str) -> dict[str, Any]:
     """One method on one split of a set."""
     X, y, new, truth = gp.load(folder / "uci" / f"{name}.npz", split)
+    if method in PEERS:
+        importlib.import_module("gpytorch")
     before, begun = peak_megabytes(), time.perf_counter()
     if method in PEERS:
         row = gp.measure(PEERS[method](X, y, new, size, split), truth)

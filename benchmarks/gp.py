@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import importlib
 import importlib.util
 import multiprocessing
 import statistics
@@ -296,6 +297,9 @@ def peak_kilobytes() -> int:
 def run_method(path: Path, split: int, size: int, name: str, results: Any) -> None:
     """Fit and predict in this process, and report what was measured."""
     X, y, X_new, y_new = load(path, split)
+    package = METHODS[name].package
+    if package is not None:
+        importlib.import_module(package)
     before = peak_kilobytes()
     start = time.perf_counter()
     with warnings.catch_warnings():

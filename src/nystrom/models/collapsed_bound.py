@@ -188,19 +188,19 @@ def _gradient_block(
     """What the rows add to the derivatives by the points and by the map W."""
     X, Y, w = block.X @ W, np.asarray(block.targets), block.weights[:, None]
     columns, s = PointColumns(kernel, points), len(points)
-    derivatives = np.vstack([2 * by_gram, by_cross.T])
+    by_kernel_values = 2 * by_gram
     points_and_ones = np.column_stack([points, np.ones(s)])
     rows_and_ones = w * np.column_stack([X, np.ones(len(X))])
-    C_and_Y, G = np.empty((BLOCK_ROWS, s + Y.shape[1])), np.empty((BLOCK_ROWS, s))
+    C_buffer, G_buffer = np.empty((2, BLOCK_ROWS, s))
     by_points, by_rows = np.zeros((s, X.shape[1] + 1)), np.empty_like(rows_and_ones)
     for rows in row_slices(len(X)):
-        left, product = C_and_Y[: len(X[rows])], G[: len(X[rows])]
-        slopes, factor = columns.values_and_slopes(X[rows], left[:, :s])
-        left[:, s:] = Y[rows]
-        np.matmul(left, derivatives, out=product)
-        product *= slopes
-        by_points += product.T @ rows_and_ones[rows]
-        np.matmul(product, points_and_ones, out=by_rows[rows])
+        C, G = C_buffer[: len(X[rows])], G_buffer[: len(X[rows])]
+        slopes, factor = columns.values_and_slopes(X[rows], C)
+        np.matmul(C, by_kernel_values, out=G)
+        G += Y[rows] @ by_cross.T
+        G *= slopes
+        by_points += G.T @ rows_and_ones[rows]
+        np.matmul(G, points_and_ones, out=by_rows[rows])
     by_points = by_points[:, -1:] * points - by_points[:, :-1]
     by_rows = w * (by_rows[:, -1:] * X - by_rows[:, :-1])
     return factor * by_points, factor * (block.X.T @ by_rows)
