@@ -242,9 +242,11 @@ def test_no_more_rows_than_landmarks_is_scikit_learn(rng):
     X, y = problem(rng, 50)
     ours = GaussianProcessRegressor(NOISY, random_state=0).fit(X, y)
     exact = ExactProcess(NOISY, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(ours.predict(X), exact.predict(X))
-    np.testing.assert_array_equal(ours.L_, exact.L_)
-    assert ours.evidence_bounds_ == (exact.log_marginal_likelihood_value_,) * 2
+    # (Rounding depends on the number of threads.)
+    np.testing.assert_allclose(ours.predict(X), exact.predict(X), atol=1e-10)
+    np.testing.assert_allclose(ours.L_, exact.L_, atol=1e-10)
+    value = exact.log_marginal_likelihood_value_
+    assert ours.evidence_bounds_ == pytest.approx((value, value), rel=1e-10)
     assert ours.kl_bound_ == 0
     assert ours.landmarks_.sampler == "exact"
 
@@ -698,11 +700,11 @@ def test_the_bounds_hold_where_rounding_is_all_that_is_missing(rng):
 @pytest.mark.filterwarnings("ignore:The optimal value found")
 def test_a_metric_is_kept_only_where_it_is_likelier(rng):
     # Few rows and a product of two features, which few rows do not tell from noise.
-    for _ in range(4):
-        X = rng.standard_normal((300, 12))
-        y = np.sin(2 * X[:, 3]) * X[:, 7] + 0.1 * rng.standard_normal(300)
-        kernel = ConstantKernel() * RBF(np.ones(12)) + WhiteKernel()
-        model = GaussianProcessRegressor(kernel, n_landmarks=60, random_state=0)
+    for _ in range(6):
+        X = rng.standard_normal((150, 10))
+        y = np.sin(2 * X[:, 3]) * X[:, 5] + 0.3 * rng.standard_normal(150)
+        kernel = ConstantKernel() * RBF(np.ones(10)) + WhiteKernel()
+        model = GaussianProcessRegressor(kernel, n_landmarks=40, random_state=0)
         plain = model.fit(X, y).log_marginal_likelihood_value_
         mapped = model.set_params(metric="matrix").fit(X, y)
         assert mapped.log_marginal_likelihood_value_ > plain - 10

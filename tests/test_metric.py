@@ -402,3 +402,19 @@ def test_landmarks_that_do_not_move_are_those_without_the_option():
     moved = KernelRidgeCV(**options, optimize_landmarks=True).fit(X, y)
     np.testing.assert_array_equal(moved.landmarks_.indices, plain.landmarks_.indices)
     assert len(moved.alphas_) > 1  # no noise was learnt with them
+
+
+def test_a_matrix_is_learnt_where_landmarks_do_not_move():
+    """Few noisy rows: most moves are refused."""
+    n_refused = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((40, 2))
+        y = np.sin(X[:, 0] + X[:, 1]) + rng.standard_normal(40)
+        options = {"gamma": "matrix", "n_landmarks": 20, "random_state": 0, "cv": 5}
+        moved = KernelRidgeCV(**options, optimize_landmarks=True).fit(X, y)
+        if moved.landmarks_.indices is not None:
+            n_refused += 1
+            plain = KernelRidgeCV(**options).fit(X, y)
+            np.testing.assert_array_equal(moved.predict(X), plain.predict(X))
+    assert n_refused

@@ -7,7 +7,6 @@ maps new rows; batches of a stream and scikit-learn's callbacks go through here 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -51,6 +50,7 @@ from ._learning import (
 from ._problem import (
     LANDMARK_COUNT,
     LEARN,
+    LEARN_MATRIX,
     KernelProblem,
     as_dense_kernel_values,
     check_row_type,
@@ -262,8 +262,13 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
-    def _with_gamma(self, problem: KernelProblem, gamma: Any) -> KernelProblem:
-        """The same rows with a kernel of another width."""
+    def _with_gamma(
+        self, problem: KernelProblem, gamma: Any, *, moves_landmarks: bool | None = None
+    ) -> KernelProblem:
+        """The same rows with a kernel of another width.
+
+        A metric is learnt for landmarks that are moved, or not; None: as asked for.
+        """
         kernel, params, learned_gamma = self._kernel_with_params(True, gamma=gamma)
         if isinstance(problem.kernel, Precomputed):
             return problem
@@ -273,7 +278,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         problem = replace(problem, kernel=resolved)
         if learned_gamma is None:
             return problem
-        return self._learn_gamma(problem, kernel, learned_gamma)
+        return self._learn_gamma(problem, kernel, learned_gamma, moves_landmarks)
 
     def _kernel_with_params(
         self, has_targets: bool, **changed: Any
@@ -296,9 +301,15 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         return kernel, params | {"kernel_params": kernel_params}, learned_gamma
 
     def _learn_gamma(
-        self, problem: KernelProblem, name: Any, gamma: str
+        self,
+        problem: KernelProblem,
+        name: Any,
+        gamma: str,
+        moves_landmarks: bool | None = None,
     ) -> KernelProblem:
         """The problem with the widths of its kernel, "scale" so far, learnt."""
+        if moves_landmarks is None:
+            moves_landmarks = bool(self.optimize_landmarks)
         return learn_kernel(
             problem,
             name,
@@ -306,7 +317,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             n_landmarks=self._max_landmarks(),
             intercept=bool(getattr(self, "fit_intercept", True)),
             seed=as_seed(self.random_state),
-            moves_landmarks=bool(self.optimize_landmarks),
+            moves_landmarks=moves_landmarks,
         )
 
     def _max_landmarks(self) -> int | None:
@@ -338,18 +349,21 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         With epsilon as many as it takes, or none.
         """
         rule = self._stopping_rule() if stopping_rule is None else stopping_rule
-        select = partial(
-            problem.select_landmarks,
-            rule,
-            random_state=self.random_state,
-            nested=True,
-            delta=self.delta,
-        )
+
+        def select(problem: KernelProblem, sampler: Any) -> Landmarks:
+            return problem.select_landmarks(
+                rule,
+                sampler,
+                random_state=self.random_state,
+                nested=True,
+                delta=self.delta,
+            )
+
         sampler, is_auto = self.sampler, False
         if self.optimize_landmarks and isinstance(sampler, str) and sampler == "auto":
             # Rows far from all others are no place to begin.
             sampler, is_auto = "uniform", True
-        landmarks = select(sampler)
+        landmarks = select(problem, sampler)
         if self.epsilon is not None and landmarks.n_requested is not None:
             raise ValueError(
                 f"epsilon={self.epsilon:g} takes {landmarks.n_requested} landmarks, "
@@ -371,7 +385,12 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         if not _are_same_points(moved, landmarks):
             return moved
         # Nothing moved: as without the option, and no noise was learnt with them.
-        return (select("auto") if is_auto else landmarks).replace(ridge=None)
+        if problem.learned_gamma == LEARN_MATRIX:  # so far its widths alone
+            problem = self._with_gamma(problem, LEARN_MATRIX, moves_landmarks=False)
+            landmarks = select(problem, self.sampler)
+        elif is_auto:
+            landmarks = select(problem, self.sampler)
+        return landmarks.replace(ridge=None)
 
     def _fixed_noise(self) -> float | None:
         """The alpha that landmarks are optimised for; None: the best for them."""

@@ -31,7 +31,6 @@ from .metric import (
     BLOCK_ROWS,
     JITTER,
     Metric,
-    MetricFit,
     MetricSearch,
     PointColumns,
     row_slices,
@@ -59,8 +58,9 @@ CHEAP_PRODUCTS, CHEAP_CHECKS = 2**27, 5
 #: Steps from each start, and rows per landmark for them; the best start goes on. Equal
 #: widths are often better (kin40k: RMSE .083, and .163 from a learnt matrix).
 RACE_STEPS, RACE_ROWS_PER_LANDMARK = 8, 8
-#: Landmarks are moved back where the mean squared error of rows that the bound has not
-#: seen grows by more than this: twice the standard error of a ratio of 3000 rows.
+#: A position is not kept where the mean squared error of rows that the bound has not
+#: seen is larger than at the start by more than this: twice the standard error of a
+#: ratio of 3000 rows.
 MAX_ERROR_RATIO = 1.05
 #: The metric to begin with is the best of these multiples of the one given: landmarks
 #: that move serve narrower kernels than those that do not.
@@ -389,19 +389,21 @@ def optimize_landmarks(
         equal = problem_for(equal.metric, few).improve(equal, RACE_STEPS, race)
         starts = [leader, equal]
     before = search.fit(given, landmarks=points)
-    best = before
+    best, least_loss = before, before.loss
     is_cheap = len(rows.X) * len(points) ** 2 <= CHEAP_PRODUCTS
     max_idle_checks, idle_checks = CHEAP_CHECKS if is_cheap else 1, 0
 
     def check(n_steps: int, position: BoundStart) -> None:
-        """Keep the likeliest position; stop where it has not become much likelier."""
-        nonlocal best, idle_checks
+        """Keep the likeliest position; stop where none has become much likelier."""
+        nonlocal best, least_loss, idle_checks
         if n_steps % CHECK_STEPS:
             return
-        previous = best.loss
         landmarks = position.metric.unmap(position.points)
-        best = min(best, search.fit(position.metric, landmarks=landmarks), key=_loss)
-        has_gained = n_steps <= CHECK_STEPS or best.loss <= previous - MIN_LOSS_GAIN
+        fit = search.fit(position.metric, landmarks=landmarks)
+        has_gained = n_steps <= CHECK_STEPS or fit.loss <= least_loss - MIN_LOSS_GAIN
+        least_loss = min(least_loss, fit.loss)
+        if fit.loss < best.loss and fit.error <= MAX_ERROR_RATIO * before.error:
+            best = fit
         idle_checks = 0 if has_gained else idle_checks + 1
         if idle_checks >= max_idle_checks:
             raise StopIteration
@@ -411,12 +413,8 @@ def optimize_landmarks(
         result = problem_for(start.metric, rows).improve(start, max_steps, check)
         if result.value < REJECTED:
             break
-    if best is before or best.error > MAX_ERROR_RATIO * before.error:
+    if best is before:
         return kernel, points, alpha
     noise = best.noise if alpha is None else alpha
     learned = kernel if structure == "fixed" else best.metric.as_kernel()
     return learned, best.metric.unmap(best.points), noise
-
-
-def _loss(fit: MetricFit) -> float:
-    return fit.loss
