@@ -196,6 +196,8 @@ class Method(NamedTuple):
 
 OPTIMIZED = {"gamma": "matrix", "optimize_landmarks": True}
 METHODS = {
+    "scale": Method(nystrom({"gamma": "scale"})),
+    "default": Method(nystrom({})),
     "learn": Method(nystrom({"gamma": "learn"})),
     "ard": Method(nystrom({"gamma": "ard"})),
     "matrix": Method(nystrom({"gamma": "matrix"})),
