@@ -23,12 +23,12 @@ from .length_scales import TrainingSubset, triangular_inverse
 
 #: Rows that metrics are learnt on, at most, and landmarks among them.
 MAX_METRIC_ROWS, MAX_METRIC_LANDMARKS = 6000, 256
-#: Landmarks that the best metrics are compared with, at most, and rows for each (6 tiles
-#: of 1024 rows, and 1536 that are held out). With few of them smooth functions win: on
-#: Adult, 256 landmarks preferred a full matrix that is worse than a width per feature
-#: with 1000 (log-loss .312 and .301). Gradients with 256 landmarks give worse matrices
-#: too: the RMSE on 12 sets is 5 to 7 % lower with those of 512 (kin40k with 1024
-#: landmarks .158 instead of .188).
+#: Landmarks that the best metrics are compared with, at most, and rows for each (six
+#: tiles of 1024 rows, and 1536 that are held out). With few of them smooth functions
+#: win: on Adult, 256 landmarks preferred a full matrix that is worse than a width per
+#: feature with 1000 (log-loss .312 and .301). Gradients with 256 landmarks give worse
+#: matrices too: the RMSE on 12 sets is 5 to 11 % lower with those of 512 (kin40k with
+#: 1000 landmarks .158 instead of .189).
 MAX_COMPARED_LANDMARKS, ROWS_PER_COMPARED_LANDMARK = 512, 15
 #: How often all widths of the best metric may be halved.
 MAX_HALVINGS = 3
