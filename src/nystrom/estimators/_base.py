@@ -16,6 +16,7 @@ from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
+    is_classifier,
 )
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import _check_feature_names, _check_n_features
@@ -318,6 +319,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             intercept=bool(getattr(self, "fit_intercept", True)),
             seed=as_seed(self.random_state),
             moves_landmarks=moves_landmarks,
+            for_classes=is_classifier(self),
         )
 
     def _max_landmarks(self) -> int | None:

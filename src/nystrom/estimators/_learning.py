@@ -80,6 +80,7 @@ def learn_kernel(
     intercept: bool,
     seed: int,
     moves_landmarks: bool,
+    for_classes: bool = False,
 ) -> KernelProblem:
     """The problem with the widths or the matrix of its kernel, "scale" so far, learnt.
 
@@ -133,6 +134,7 @@ def learn_kernel(
         more_rows,
         engine.local.quiet(),
         matrix=gamma == LEARN_MATRIX and not moves_landmarks,
+        for_classes=for_classes,
     )
     return replace(problem, kernel=learned, error_ratio=error_ratio)
 

@@ -45,6 +45,11 @@ TRIED_ALPHAS = tuple(10.0 ** (power / 2) for power in range(-16, 5))
 MIN_EIGENVALUE_RATIO = 1e-6
 #: A metric replaces a simpler one if its error is smaller by this share.
 MIN_GAIN = 1e-3
+#: For classes, a metric that gradients improve must be better by this share. On Adult,
+#: matrices of few dimensions have a squared error that is 1 to 2 % less on such few
+#: rows, but the log-loss of all rows is larger: .312 on average over four seeds, and
+#: .306 with this rule.
+MIN_CLASS_GAIN = 0.02
 #: Added to K_SS, of diagonal 1.
 JITTER = 1e-8
 #: Rows whose kernel values are held at once: few, so that they stay in the cache of one
@@ -340,6 +345,7 @@ def learn_metric(
     engine: Engine,
     *,
     matrix: bool,
+    for_classes: bool,
 ) -> tuple[Kernel, float]:
     """The kernel with the metric of the least held-out error; and that error, as a
     share of the error of the first of `equal_widths`.
@@ -366,11 +372,15 @@ def learn_metric(
     search = MetricSearch.from_subset(larger_subset, engine)
     refitted = {m: search.fit(m) for m in dict.fromkeys(f.metric for f in found)}
     first, width, by_likelihood, by_gradients = (refitted[f.metric] for f in found)
-    finalists = [first, width, by_likelihood, by_gradients]
+    best = search.best([first, width, by_likelihood, by_gradients])
     starts = [search.best([by_likelihood, by_gradients])]
     if matrix:
         starts.insert(0, search.narrowed(width))
-    for start in dict.fromkeys(starts):
-        finalists.append(search.improve(start, diagonal=not matrix))
-    best = search.narrowed(search.best(finalists))
+    improved = search.best(
+        [search.improve(s, diagonal=not matrix) for s in dict.fromkeys(starts)]
+    )
+    min_gain = MIN_CLASS_GAIN if for_classes else MIN_GAIN
+    if improved.error < (1 - min_gain) * best.error:
+        best = improved
+    best = search.narrowed(best)
     return best.metric.as_kernel(), best.error / first.error
