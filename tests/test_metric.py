@@ -139,12 +139,13 @@ def search_of(X, y, n_landmarks):
     return MetricSearch.from_subset(subset, Threads(1))
 
 
-def test_the_noise_is_the_one_of_the_largest_held_out_likelihood(rng):
+@pytest.mark.parametrize("n_landmarks", [30, 200])
+def test_the_noise_is_the_one_of_the_largest_held_out_likelihood(rng, n_landmarks):
     X, y, _ = mixed_directions(rng, 500, 4, noise=0.3)
-    search, kernel = search_of(X, y, 30), kernels.RBF(0.2)
+    search, kernel = search_of(X, y, n_landmarks), kernels.RBF(1.0)
     train, test = search.train, search.test
-    landmarks, w = train.X[:30], test.weights / test.weights.sum()
-    K_SS = kernel(landmarks, landmarks) + 1e-8 * np.eye(30)
+    landmarks, w = train.X[:n_landmarks], test.weights / test.weights.sum()
+    K_SS = kernel(landmarks, landmarks) + 1e-8 * np.eye(n_landmarks)
     K_S, K_new = kernel(train.X, landmarks), kernel(test.X, landmarks)
     losses = []
     for alpha in TRIED_ALPHAS:
@@ -222,11 +223,13 @@ def test_a_matrix_finds_directions_and_moved_landmarks_use_them(rng, seed):
     train, test = slice(0, 3000), slice(3000, None)
     options = {"kernel": "rbf", "n_landmarks": 100, "random_state": seed}
     errors = {}
-    for gamma, optimize in [("learn", False), ("matrix", False), ("matrix", True)]:
+    cases = [("learn", False), ("ard", False), ("matrix", False), ("matrix", True)]
+    for gamma, optimize in cases:
         model = KernelRidgeCV(gamma=gamma, optimize_landmarks=optimize, **options)
         model.fit(X[train], y[train])
         errors[gamma, optimize] = rmse(model, X[test], y[test])
-    assert errors["matrix", False] < 0.7 * errors["learn", False]
+    for gamma in ("learn", "ard"):
+        assert errors["matrix", False] < 0.7 * errors[gamma, False]
     assert errors["matrix", True] < errors["matrix", False]
     # Nearly all of the matrix is in the plane of the directions.
     M = model.gamma_
