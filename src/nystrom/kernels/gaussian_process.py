@@ -278,6 +278,14 @@ def values_and_pullback(
     of objects.
     """
     kind = type(kernel)
+    term, white = _split_pair(kernel, gp.Sum, gp.WhiteKernel)
+    if white:
+        return _noisy(getattr(kernel, term), getattr(kernel, white), white, X, Y)
+    factor, constant = _split_pair(kernel, gp.Product, gp.ConstantKernel)
+    if constant:
+        return _scaled(
+            getattr(kernel, factor), getattr(kernel, constant), constant, X, Y
+        )
     if kind is gp.Sum or kind is gp.Product:
         left, left_pullback = values_and_pullback(kernel.k1, X, Y)
         right, right_pullback = values_and_pullback(kernel.k2, X, Y)
@@ -302,6 +310,37 @@ def values_and_pullback(
     if unit is not None:
         return _stationary(kernel, unit, X, Y)
     return _unknown(kernel, X, Y)
+
+
+def _noisy(
+    term: Any, white: Any, place: str, X: Any, Y: Any
+) -> tuple[np.ndarray, Pullback]:
+    """A sum with white noise, which is not a part of the values."""
+    K, term_pullback = values_and_pullback(term, X, Y)
+
+    def pullback(G: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        by_theta, by_points = term_pullback(G)
+        parts = [by_theta, _free(white, noise_level=0.0)]
+        return np.concatenate(parts[:: 1 if place == "k2" else -1]), by_points
+
+    return K, pullback
+
+
+def _scaled(
+    factor: Any, constant: Any, place: str, X: Any, Y: Any
+) -> tuple[np.ndarray, Pullback]:
+    """A product with a constant, of which no array is made."""
+    value = float(constant.constant_value)
+    unscaled, factor_pullback = values_and_pullback(factor, X, Y)
+    K = value * unscaled
+
+    def pullback(G: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        by_theta, by_points = factor_pullback(G)
+        parts = [value * by_theta, _free(constant, constant_value=np.vdot(G, K))]
+        by_points = None if by_points is None else value * by_points
+        return np.concatenate(parts[:: 1 if place == "k2" else -1]), by_points
+
+    return K, pullback
 
 
 def _mapped(kernel: Any, X: Any, Y: Any) -> tuple[np.ndarray, Pullback]:

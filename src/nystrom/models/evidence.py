@@ -17,14 +17,17 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotri, dsygst
 
 from .. import _arrays as arrays
 from .. import _precision as precision
 from ..engines import Engine
+from ..engines.blas import blas_limit_for_size
 from ..kernels.gaussian_process import noise_and_gradient, values_and_pullback
 from ..sources import Block, Source
-from .length_scales import triangular_inverse
+from .length_scales import times_triangle, triangular_inverse
+from .metric import row_slices
 
 #: Added to K_SS, in units of its mean diagonal; the next where a factor needs it.
 JITTERS = (1e-10, 1e-8, 1e-6)
@@ -59,8 +62,7 @@ def collapsed_evidence(sums: EvidenceSums) -> EvidenceGradient:
     A, b, n = sums.gram, sums.cross, sums.n_rows
     s, t = b.shape
     R = cholesky(A + np.eye(s), lower=True)
-    R_inverse = triangular_inverse(R)
-    B_inverse = R_inverse.T @ R_inverse
+    B_inverse = _symmetric(dpotri(R, lower=True)[0])
     coef = B_inverse @ b
     log_determinant = 2 * np.log(np.diag(R)).sum() - sums.log_precision
     fit = sums.target_squares - np.einsum("st,st->t", b, coef)  # yᵀ(K̃ + P⁻¹)⁻¹y
@@ -154,33 +156,48 @@ class TileArguments(NamedTuple):
 def _sums_block(block: Block, shared: TileArguments) -> tuple:
     X = host_rows(block.X)
     Y, p, _ = shared.rows.targets_and_precision(block, shared.noise)
-    C, _ = values_and_pullback(shared.kernel, X, shared.points)
-    diagonal, _ = values_and_pullback(shared.kernel, X)
-    Z = C @ shared.root if shared.whiten else C
-    weighted = Z * np.sqrt(p)[:, None]
-    gram = weighted.T @ weighted
+    Z, diagonal = np.empty((len(p), len(shared.root))), np.empty(len(p))
+    for rows in row_slices(len(p)):
+        C, _ = values_and_pullback(shared.kernel, X[rows], shared.points)
+        if shared.whiten:
+            times_triangle(C, shared.root, out=Z[rows])
+        else:
+            Z[rows] = C
+        diagonal[rows], _ = values_and_pullback(shared.kernel, X[rows])
+    cross = Z.T @ (p[:, None] * Y)
+    Z *= np.sqrt(p)[:, None]
     positive = p > 0
     logs = float(np.log(p[positive]).sum())
-    squares = p @ Y**2
-    return (
-        gram,
-        Z.T @ (p[:, None] * Y),
-        squares,
-        float(p @ diagonal),
-        logs,
-        int(positive.sum()),
-    )
+    squares, n_rows = p @ Y**2, int(positive.sum())
+    return Z.T @ Z, cross, squares, float(p @ diagonal), logs, n_rows
 
 
 def _gradient_block(
-    block: Block, shared: TileArguments, by_gram: np.ndarray, by_cross: np.ndarray
+    block: Block, shared: TileArguments, *gradient: np.ndarray
 ) -> tuple:
     """Derivatives by theta, by the points and by the white noise."""
     X = host_rows(block.X)
     Y, p, by_noise = shared.rows.targets_and_precision(block, shared.noise)
+    parts = [
+        _gradient_rows(X[rows], Y[rows], p[rows], by_noise[rows], shared, *gradient)
+        for rows in row_slices(len(p))
+    ]
+    return tuple(sum(terms) for terms in zip(*parts, strict=True))
+
+
+def _gradient_rows(
+    X: Any,
+    Y: np.ndarray,
+    p: np.ndarray,
+    by_noise: np.ndarray,
+    shared: TileArguments,
+    by_gram: np.ndarray,
+    by_cross: np.ndarray,
+) -> tuple:
+    """What some rows add: few, so that their kernel values stay in the cache."""
     C, pullback = values_and_pullback(shared.kernel, X, shared.points)
     diagonal, diagonal_pullback = values_and_pullback(shared.kernel, X)
-    Z = C @ shared.root if shared.whiten else C
+    Z = times_triangle(C, shared.root) if shared.whiten else C
     G = Z @ by_gram
     linear = Z @ by_cross
     t, positive = Y.shape[1], p > 0
@@ -191,7 +208,7 @@ def _gradient_block(
     G += Y @ by_cross.T
     G *= p[:, None]
     if shared.whiten:
-        G = G @ shared.root.T
+        G = times_triangle(G, shared.root.T, lower=True)
     by_theta, by_points = pullback(G)
     by_theta = by_theta + diagonal_pullback(-t * p / 2)[0]
     if by_points is None:
@@ -206,61 +223,93 @@ class Evidence(NamedTuple):
     theta: np.ndarray  # by theta
     points: np.ndarray  # by the landmarks; of size 0 where it is not known
     sums: EvidenceSums
+    is_whitened: bool  # features were whitened row by row, as rounding demanded
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def evidence(
-    kernel: Any, points: Any, rows: ProcessRows, *, gradient: bool = True
+    kernel: Any,
+    points: Any,
+    rows: ProcessRows,
+    *,
+    gradient: bool = True,
+    whiten: bool = False,
 ) -> Evidence:
-    """The collapsed bound on all rows: one pass, and one more for the gradient."""
+    """The collapsed bound on all rows: one pass, and one more for the gradient.
+
+    Where rounding demands it, features are whitened row by row, in another pass; with
+    `whiten` they are from the beginning, as similar hyper-parameters demanded it.
+    """
+    with blas_limit_for_size(arrays.count_rows(points)):
+        return _evidence(kernel, points, rows, gradient, whiten)
+
+
+def _evidence(
+    kernel: Any, points: Any, rows: ProcessRows, gradient: bool, whiten: bool
+) -> Evidence:
     S = host_rows(points)
     K, pullback = values_and_pullback(kernel, S, S)
-    root = _inverse_root((K + K.T) / 2)
+    L = _jittered_factor((K + K.T) / 2)
+    L_inverse = triangular_inverse(L)
+    root = L_inverse.T
     noise, noise_gradient = noise_and_gradient(kernel)
-    shared = TileArguments(rows.without_source(), kernel, S, root, noise, False)
+    shared = TileArguments(rows.without_source(), kernel, S, root, noise, whiten)
     total = rows.engine.reduce(_sums_block, rows.source, (shared,), "evidence")
-    # (K_SᵀPK_S is rounded by more than the noise where K_SS is nearly singular.)
-    inverse_diagonal = np.vecdot(root, root)
-    error = precision.unwhitened_gram_error(np.diagonal(total[0]), inverse_diagonal)
-    if precision.is_unwhitened_gram_accurate(error, 1.0):
-        sums = EvidenceSums(root.T @ total[0] @ root, root.T @ total[1], *total[2:])
-    else:
-        shared = shared._replace(whiten=True)
-        total = rows.engine.reduce(_sums_block, rows.source, (shared,), "evidence")
-        sums = EvidenceSums(*total)
+    if not whiten:
+        # (K_SᵀPK_S is rounded by more than the noise where K_SS is nearly singular.)
+        squares, inverse_diagonal = np.diagonal(total[0]), np.vecdot(root, root)
+        error = precision.unwhitened_gram_error(squares, inverse_diagonal)
+        if not precision.is_unwhitened_gram_accurate(error, 1.0):
+            return _evidence(kernel, points, rows, gradient, True)
+        gram = _symmetric(dsygst(total[0], L, lower=True)[0])
+        cross = solve_triangular(L, total[1], lower=True)
+        total = gram, cross, *total[2:]
+    sums = EvidenceSums(*total)
     bound = collapsed_evidence(sums)
     if not np.isfinite(bound.value):
         raise LinAlgError("the bound is not finite")
     if not gradient:
-        return Evidence(bound.value, np.empty(0), np.empty(0), sums)
+        return Evidence(bound.value, np.empty(0), np.empty(0), sums, whiten)
     by_gram, by_cross = bound.gram, bound.cross
-    if not shared.whiten:
-        by_gram, by_cross = root @ by_gram @ root.T, root @ by_cross
+    if not whiten:
+        by_gram, by_cross = _unwhiten(by_gram, L_inverse), root @ by_cross
     by_theta, by_points, by_noise = rows.engine.reduce(
         _gradient_block,
         rows.source,
         (shared, by_gram, by_cross),
         "gradient of the evidence",
     )
-    # Through L to K_SS: A changes by −(EA + AE)/2 and b by −Eb/2, E = L⁻¹ dK_SS L⁻ᵀ.
-    by_E = bound.gram @ sums.gram + bound.cross @ sums.cross.T / 2
-    by_K = -root @ (by_E + by_E.T) @ root.T / 2
+    # The bound is a function of K_SS + K_SᵀPK_S, of K_SᵀPy, of log|K_SS| and of
+    # tr K_SS⁻¹K_SᵀPK_S: by K_SS it changes as by A, but for the trace.
+    t = len(sums.target_squares)
+    by_K = _unwhiten(bound.gram - t / 2 * sums.gram, L_inverse)
     landmarks_theta, landmarks_points = pullback(by_K)
     by_theta = by_theta + landmarks_theta + by_noise * noise_gradient
     if landmarks_points is not None:
         by_points = by_points + 2 * landmarks_points
-    return Evidence(bound.value, by_theta, by_points, sums)
+    return Evidence(bound.value, by_theta, by_points, sums, whiten)
 
 
-def _inverse_root(K: np.ndarray) -> np.ndarray:
-    """L⁻ᵀ with LLᵀ = K, and as little added to its diagonal as it takes."""
+def _jittered_factor(K: np.ndarray) -> np.ndarray:
+    """L with LLᵀ = K, and as little added to its diagonal as it takes."""
     scale = float(np.mean(np.diagonal(K)))
     if not np.isfinite(K).all():
         raise LinAlgError("the kernel matrix of the landmarks is not finite")
     for jitter in JITTERS:
         try:
-            L = cholesky(K + jitter * scale * np.eye(len(K)), lower=True)
-            return triangular_inverse(L).T
+            return cholesky(K + jitter * scale * np.eye(len(K)), lower=True)
         except LinAlgError:
             continue
     raise LinAlgError("the kernel matrix of the landmarks is not definite")
+
+
+def _unwhiten(M: np.ndarray, L_inverse: np.ndarray) -> np.ndarray:
+    """L⁻ᵀML⁻¹ of a symmetric matrix."""
+    return _symmetric(dsygst(M, L_inverse, itype=3, lower=True)[0])
+
+
+def _symmetric(lower: np.ndarray) -> np.ndarray:
+    """The symmetric matrix of a lower triangle; what is above it does not count."""
+    full = np.tril(lower)
+    full += np.tril(lower, -1).T
+    return full

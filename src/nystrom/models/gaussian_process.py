@@ -83,7 +83,7 @@ def maximize_evidence(
 
     `move_points` are the scales of the features by which landmarks move too.
     """
-    n, size = rows.source.n_rows, kernel.n_dims
+    n, size, whiten = rows.source.n_rows, kernel.n_dims, False
     S = np.asarray(host_rows(points)) if move_points is not None else points
 
     def unpack(x: np.ndarray) -> tuple[Any, Any]:
@@ -93,10 +93,12 @@ def maximize_evidence(
         return changed, x[size:].reshape(S.shape) * move_points
 
     def objective(x: np.ndarray, eval_gradient: bool = True) -> Any:
+        nonlocal whiten
         try:
-            found = evidence(*unpack(x), rows, gradient=eval_gradient)
+            found = evidence(*unpack(x), rows, gradient=eval_gradient, whiten=whiten)
         except (LinAlgError, ValueError, FloatingPointError):
             return (REJECTED, np.zeros_like(x)) if eval_gradient else REJECTED
+        whiten = found.is_whitened
         if not eval_gradient:
             return -found.value / n
         gradient = found.theta
@@ -166,13 +168,16 @@ def _curvature(optimum: Optimum) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, made positive, and eigenvectors of −∂²bound/∂theta² per row."""
     kernel, part = optimum.kernel, optimum.rows
 
-    def gradient(theta: np.ndarray) -> np.ndarray:
+    def gradient(theta: np.ndarray, whiten: bool) -> np.ndarray:
         changed = kernel.clone_with_theta(theta)
-        return evidence(changed, optimum.points, part).theta / part.source.n_rows
+        found = evidence(changed, optimum.points, part, whiten=whiten)
+        return found.theta / part.source.n_rows
 
-    theta, at = kernel.theta, gradient(kernel.theta)
-    steps = CURVATURE_STEP * np.eye(len(theta))
-    H = np.array([(at - gradient(theta + step)) / CURVATURE_STEP for step in steps])
+    theta, steps = kernel.theta, CURVATURE_STEP * np.eye(kernel.n_dims)
+    start = evidence(kernel, optimum.points, part)
+    at = start.theta / part.source.n_rows
+    shifted = [gradient(theta + step, start.is_whitened) for step in steps]
+    H = (at - np.array(shifted)) / CURVATURE_STEP
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     values = np.abs(values)
     if not values.max() > 0:

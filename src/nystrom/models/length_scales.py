@@ -48,6 +48,8 @@ INITIAL_ALPHAS = (1e-3, 1e-1, 1e1)
 #: A width changes by no more than this factor, up or down: where targets are noise, no
 #: width is long enough. An irrelevant feature may vanish.
 MAX_GAMMA_RATIO, MAX_ARD_GAMMA_RATIO = 1e3, 1e5
+#: Columns of a triangle that are multiplied together.
+TRIANGLE_BLOCK = 128
 #: Significant digits of a width: more depend on rounding.
 GAMMA_DIGITS = 4
 
@@ -183,6 +185,18 @@ def triangular_inverse(L: np.ndarray) -> np.ndarray:
     """L⁻¹ of a lower triangle."""
     inverse, _ = dtrtri(L, lower=True)
     return inverse
+
+
+def times_triangle(
+    A: np.ndarray, T: np.ndarray, out: np.ndarray | None = None, *, lower: bool = False
+) -> np.ndarray:
+    """AT of an upper or lower triangle, without most of the products with its zeros."""
+    out = np.empty_like(A) if out is None else out
+    for i in range(0, len(T), TRIANGLE_BLOCK):
+        columns = slice(i, i + TRIANGLE_BLOCK)
+        rows = slice(i, None) if lower else slice(0, i + TRIANGLE_BLOCK)
+        np.matmul(A[:, rows], T[rows, columns], out=out[:, columns])
+    return out
 
 
 def length_scale_objective(

@@ -19,7 +19,7 @@ from ..engines import Engine
 from ..kernels import Kernel
 from ..kernels.stationary import EuclideanKernel, Mahalanobis
 from ..sources import Block, DenseRows
-from .length_scales import TrainingSubset, triangular_inverse
+from .length_scales import TrainingSubset, times_triangle, triangular_inverse
 
 #: Rows that metrics are learnt on, at most, and landmarks among them.
 MAX_METRIC_ROWS, MAX_METRIC_LANDMARKS = 6000, 256
@@ -202,11 +202,7 @@ def _sums_block(
     """ZᵀWZ and ZᵀWy of the features Z = CL⁻ᵀ."""
     C = PointColumns(metric.kernel, points).values(metric.map(block.X))
     scale = np.sqrt(block.weights)[:, None]
-    Z = np.empty_like(C)
-    for i in range(0, len(root), BLOCK_ROWS):  # the root is an upper triangle
-        columns = slice(i, i + BLOCK_ROWS)
-        rows = slice(0, i + BLOCK_ROWS)
-        np.matmul(C[:, rows], root[rows, columns], out=Z[:, columns])
+    Z = times_triangle(C, root)
     Z *= scale
     return Z.T @ Z, Z.T @ (scale * np.asarray(block.targets))
 

@@ -257,8 +257,11 @@ class FileSink(OrderedSink):
     def close(self, complete: bool) -> None:
         """Move the file to its place, or throw it away."""
         if not complete:
-            with suppress(Exception), self._opened:  # what went wrong before matters
-                raise RuntimeError("the pass has failed")
+            # atomic_write removes the temporary file if it sees an error. Errors of
+            # closing are not raised: what went wrong before matters.
+            failure = RuntimeError("the pass has failed")
+            with suppress(Exception):
+                self._opened.__exit__(type(failure), failure, None)
             return
         with self._opened:
             self._write_groups(1)
