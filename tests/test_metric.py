@@ -139,7 +139,7 @@ def search_of(X, y, n_landmarks):
     return MetricSearch.from_subset(subset, Threads(1))
 
 
-@pytest.mark.parametrize("n_landmarks, gamma", [(30, 0.2), (200, 1.0)])
+@pytest.mark.parametrize(("n_landmarks", "gamma"), [(30, 0.2), (200, 1.0)])
 def test_the_noise_is_the_one_of_the_largest_held_out_likelihood(
     rng, n_landmarks, gamma
 ):
