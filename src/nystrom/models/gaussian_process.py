@@ -138,7 +138,7 @@ def maximize_evidence(
 def newton_steps(optimum: Optimum, points: Any, rows: ProcessRows, seed: int) -> Any:
     """The kernel after steps on all rows, or on many, as long as the bound rises.
 
-    The curvature is that of the rows that were optimised on, by differences of their
+    The curvature is that of rows that were optimised on, by differences of their
     gradient.
     """
     kernel, source = optimum.kernel, rows.source
@@ -147,7 +147,7 @@ def newton_steps(optimum: Optimum, points: Any, rows: ProcessRows, seed: int) ->
         numbers = sorted_row_sample(source.n_rows, max_rows, seed)
         rows = replace(rows, source=Subset(source, numbers))
     try:
-        scale, directions = _curvature(optimum)
+        scale, directions = _curvature(optimum, seed)
         scale = scale * rows.source.n_rows
         before = evidence(kernel, points, rows)
         for _ in range(MAX_FULL_STEPS):
@@ -164,17 +164,24 @@ def newton_steps(optimum: Optimum, points: Any, rows: ProcessRows, seed: int) ->
     return kernel
 
 
-def _curvature(optimum: Optimum) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues, made positive, and eigenvectors of −∂²bound/∂theta² per row."""
-    kernel, part = optimum.kernel, optimum.rows
+def _curvature(optimum: Optimum, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, made positive, and eigenvectors of −∂²bound/∂theta² per row.
+
+    With the first landmarks alone where there are many: it takes a gradient for each
+    hyper-parameter, and only scales the steps.
+    """
+    kernel, points, part = optimum.kernel, optimum.points, optimum.rows
+    if arrays.count_rows(points) > FIRST_LANDMARKS:
+        points = points[:FIRST_LANDMARKS]
+        part = part_of_rows(part, ROWS_PER_LANDMARK * FIRST_LANDMARKS, seed)
 
     def gradient(theta: np.ndarray, whiten: bool) -> np.ndarray:
         changed = kernel.clone_with_theta(theta)
-        found = evidence(changed, optimum.points, part, whiten=whiten)
+        found = evidence(changed, points, part, whiten=whiten)
         return found.theta / part.source.n_rows
 
     theta, steps = kernel.theta, CURVATURE_STEP * np.eye(kernel.n_dims)
-    start = evidence(kernel, optimum.points, part)
+    start = evidence(kernel, points, part)
     at = start.theta / part.source.n_rows
     shifted = [gradient(theta + step, start.is_whitened) for step in steps]
     H = (at - np.array(shifted)) / CURVATURE_STEP
