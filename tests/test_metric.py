@@ -67,7 +67,7 @@ def test_the_bound_is_the_dense_one_and_its_gradient_that_of_differences(
 ):
     alpha = None if structure != "width" else 0.1
     problem, theta, X, Y, w = bound_problem(kernel, rng, structure, alpha)
-    value, gradient = problem.value_and_gradient(theta)
+    value, gradient, _ = problem.value_and_gradient(theta)
     W, landmarks, alpha = problem.unpack(theta)
     learned = problem.metric.with_transform(problem.metric.transform @ W).as_kernel()
     points = problem.metric.unmap(landmarks)

@@ -62,7 +62,7 @@ def collapsed_evidence(sums: EvidenceSums) -> EvidenceGradient:
     A, b, n = sums.gram, sums.cross, sums.n_rows
     s, t = b.shape
     R = cholesky(A + np.eye(s), lower=True)
-    B_inverse = _symmetric(dpotri(R, lower=True)[0])
+    B_inverse = symmetric(dpotri(R, lower=True)[0])
     coef = B_inverse @ b
     log_determinant = 2 * np.log(np.diag(R)).sum() - sums.log_precision
     fit = sums.target_squares - np.einsum("st,st->t", b, coef)  # yᵀ(K̃ + P⁻¹)⁻¹y
@@ -261,7 +261,7 @@ def _evidence(
         error = precision.unwhitened_gram_error(squares, inverse_diagonal)
         if not precision.is_unwhitened_gram_accurate(error, 1.0):
             return _evidence(kernel, points, rows, gradient, True)
-        gram = _symmetric(dsygst(total[0], L, lower=True)[0])
+        gram = symmetric(dsygst(total[0], L, lower=True)[0])
         cross = solve_triangular(L, total[1], lower=True)
         total = gram, cross, *total[2:]
     sums = EvidenceSums(*total)
@@ -272,7 +272,7 @@ def _evidence(
         return Evidence(bound.value, np.empty(0), np.empty(0), sums, whiten)
     by_gram, by_cross = bound.gram, bound.cross
     if not whiten:
-        by_gram, by_cross = _unwhiten(by_gram, L_inverse), root @ by_cross
+        by_gram, by_cross = unwhiten(by_gram, L_inverse), root @ by_cross
     by_theta, by_points, by_noise = rows.engine.reduce(
         _gradient_block,
         rows.source,
@@ -282,7 +282,7 @@ def _evidence(
     # The bound is a function of K_SS + K_SᵀPK_S, of K_SᵀPy, of log|K_SS| and of
     # tr K_SS⁻¹K_SᵀPK_S: by K_SS it changes as by A, but for the trace.
     t = len(sums.target_squares)
-    by_K = _unwhiten(bound.gram - t / 2 * sums.gram, L_inverse)
+    by_K = unwhiten(bound.gram - t / 2 * sums.gram, L_inverse)
     landmarks_theta, landmarks_points = pullback(by_K)
     by_theta = by_theta + landmarks_theta + by_noise * noise_gradient
     if landmarks_points is not None:
@@ -303,12 +303,12 @@ def _jittered_factor(K: np.ndarray) -> np.ndarray:
     raise LinAlgError("the kernel matrix of the landmarks is not definite")
 
 
-def _unwhiten(M: np.ndarray, L_inverse: np.ndarray) -> np.ndarray:
+def unwhiten(M: np.ndarray, L_inverse: np.ndarray) -> np.ndarray:
     """L⁻ᵀML⁻¹ of a symmetric matrix."""
-    return _symmetric(dsygst(M, L_inverse, itype=3, lower=True)[0])
+    return symmetric(dsygst(M, L_inverse, itype=3, lower=True)[0])
 
 
-def _symmetric(lower: np.ndarray) -> np.ndarray:
+def symmetric(lower: np.ndarray) -> np.ndarray:
     """The symmetric matrix of a lower triangle; what is above it does not count."""
     full = np.tril(lower)
     full += np.tril(lower, -1).T
