@@ -391,6 +391,10 @@ def test_a_callable_optimiser_is_used_on_the_bound(rng):
 
     def optimizer(objective, theta, bounds):
         calls.append(theta)
+        if len(calls) == 1:  # as for scikit-learn, whose value is not one per row
+            exact = ExactProcess(NOISY, optimizer=None).fit(X, y)
+            value = -exact.log_marginal_likelihood_value_
+            assert objective(theta)[0] == pytest.approx(value, rel=0.01)
         found = minimize(objective, theta, jac=True, bounds=bounds, method="L-BFGS-B")
         assert objective(found.x, eval_gradient=False) == pytest.approx(found.fun)
         return found.x, found.fun
@@ -401,6 +405,37 @@ def test_a_callable_optimiser_is_used_on_the_bound(rng):
     ).fit(X, y)
     assert len(calls) == 2
     assert np.sqrt(model.kernel_.k2.noise_level) == pytest.approx(0.1, rel=0.2)
+
+
+def test_steps_on_few_rows_are_those_of_scikit_learn():
+    """Of several optima, the first steps decide which one is found."""
+    rng = np.random.RandomState(0)  # of scikit-learn's guide
+    X = np.linspace(0, 30, 1000)[rng.choice(400, 40, replace=False)][:, None]
+    y = np.sin(X[:, 0]) + 0.5 * rng.standard_normal(40)
+    kernel = 1.0 * ExpSineSquared(1.0, 5.0, periodicity_bounds=(1e-2, 1e1))
+    kernel = kernel + WhiteKernel(1e-1)
+    exact = ExactProcess(kernel).fit(X, y)
+    model = GaussianProcessRegressor(kernel, n_landmarks=30, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.kernel_.theta, exact.kernel_.theta, atol=0.01)
+    assert exact.kernel_.k1.k2.periodicity == pytest.approx(2 * np.pi, rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value found for")
+@pytest.mark.parametrize("place", ["inside", "outside", "mapped"])
+def test_too_few_landmarks_are_not_taken_for_noise(place, rng):
+    """From a start whose noise is far below what the landmarks leave."""
+    X = rng.uniform(-3, 3, (600, 2))
+    y = np.sin(4 * X[:, 1]) + 3 * np.exp(-(X[:, 0] ** 2))
+    y += 0.05 * rng.standard_normal(600)
+    y -= y.mean()
+    kernel = ConstantKernel(2.0) * RBF(0.6) + WhiteKernel(0.0025)
+    if place == "inside":
+        kernel = ConstantKernel(2.0) * (RBF(0.6) + WhiteKernel(0.00125))
+    if place == "mapped":
+        kernel = MappedKernel(kernel, np.eye(2))
+    model = GaussianProcessRegressor(kernel, n_landmarks=40, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.5
+    assert noise_and_gradient(model.kernel_)[0] < 0.5 * y.var()
 
 
 def test_hyperparameters_that_are_fixed_stay(rng):
