@@ -361,9 +361,9 @@ def test_a_weight_divides_the_noise(rng):
     exact = ExactProcess(2.0 * RBF(1.0), alpha=0.1 / weights[kept], optimizer=None)
     expected = exact.fit(X[kept], y[kept])
     np.testing.assert_allclose(weighted, expected.predict(X), atol=1e-5)
-    assert ours.log_marginal_likelihood_value_ == pytest.approx(
-        expected.log_marginal_likelihood_value_, abs=1e-3
-    )
+    value = pytest.approx(expected.log_marginal_likelihood_value_, abs=1e-3)
+    assert ours.log_marginal_likelihood_value_ == value
+    assert ours.log_marginal_likelihood(ours.kernel_.theta) == value
 
 
 def test_several_targets_share_a_kernel(rng):
@@ -659,6 +659,18 @@ def test_a_constant_target_is_predicted(normalize_y, rng):
     np.testing.assert_allclose(model.predict(X), 3.0, atol=0.05)
 
 
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_targets_of_small_units_are_scaled(n_targets, rng):
+    X, y = problem(rng, 200)
+    Y = np.column_stack([y, 2 * y])[:, :n_targets]
+    model = GaussianProcessRegressor(NOISY, n_landmarks=60, random_state=0)
+    model.set_params(normalize_y=True)
+    expected = model.fit(X, Y).predict(X, return_std=True)
+    found = model.fit(X, Y * 1e-30).predict(X, return_std=True)
+    for small, usual in zip(found, expected, strict=True):
+        np.testing.assert_allclose(small * 1e30, usual, rtol=1e-3, atol=1e-4)
+
+
 def test_one_row_is_enough():
     model = GaussianProcessRegressor(RBF()).fit([[1.0]], [2.0])
     np.testing.assert_allclose(model.predict([[1.0]]), [2.0])
@@ -717,6 +729,17 @@ def test_gradients_that_an_optimiser_cannot_have():
         kernel, optimizer=optimizer, n_landmarks=40, random_state=0
     ).fit(X, y)
     np.testing.assert_allclose(model.kernel_.theta, kernel.theta)
+
+
+@pytest.mark.parametrize("optimizer", [None, "fmin_l_bfgs_b"])
+@pytest.mark.parametrize("n_landmarks", [20, 400])
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_a_length_scale_for_each_feature(n_features, n_landmarks, optimizer, rng):
+    X = rng.standard_normal((80, n_features))
+    model = GaussianProcessRegressor(RBF([1.0, 1.0, 1.0]) + WhiteKernel())
+    model.set_params(n_landmarks=n_landmarks, optimizer=optimizer)
+    with pytest.raises(ValueError, match="same number of dimensions as data"):
+        model.fit(X, X[:, 0])
 
 
 @pytest.mark.parametrize("n_landmarks", [20, 400])

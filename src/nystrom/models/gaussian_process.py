@@ -404,7 +404,7 @@ def target_statistics(source: Source, engine: Engine) -> tuple[np.ndarray, np.nd
         _target_squares_block, targets_only, (mean,), "deviation of targets"
     )
     std = np.sqrt(squares / source.total_weight)
-    return mean, np.where(std > 10 * precision.EPS64, std, 1.0)
+    return mean, np.where(std > 10 * precision.EPS64 * np.abs(mean), std, 1.0)
 
 
 def _target_squares_block(block: Block, mean: np.ndarray) -> np.ndarray:
