@@ -366,6 +366,20 @@ def test_a_weight_divides_the_noise(rng):
     assert ours.log_marginal_likelihood(ours.kernel_.theta) == value
 
 
+@pytest.mark.parametrize("normalize_y", [False, True])
+def test_equal_weights_are_less_noise_for_all(normalize_y, rng):
+    X, y = problem(rng, 200)
+    options = {"n_landmarks": 20, "optimizer": None, "random_state": 0}
+    plain, weighted = (
+        GaussianProcessRegressor(RBF(0.7), alpha=alpha, **options)
+        .set_params(normalize_y=normalize_y)
+        .fit(X, y, sample_weight=weights)
+        for alpha, weights in ((0.1, None), (0.4, np.full(200, 4.0)))
+    )
+    np.testing.assert_allclose(weighted.predict(X), plain.predict(X), rtol=1e-6)
+    assert weighted.evidence_bounds_ == pytest.approx(plain.evidence_bounds_, rel=1e-8)
+
+
 def test_several_targets_share_a_kernel(rng):
     X, y = problem(rng, 300)
     Y = np.column_stack([y, 3 * y + 1])
