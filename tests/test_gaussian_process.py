@@ -361,9 +361,23 @@ def test_a_weight_divides_the_noise(rng):
     exact = ExactProcess(2.0 * RBF(1.0), alpha=0.1 / weights[kept], optimizer=None)
     expected = exact.fit(X[kept], y[kept])
     np.testing.assert_allclose(weighted, expected.predict(X), atol=1e-5)
-    assert ours.log_marginal_likelihood_value_ == pytest.approx(
-        expected.log_marginal_likelihood_value_, abs=1e-3
+    value = pytest.approx(expected.log_marginal_likelihood_value_, abs=1e-3)
+    assert ours.log_marginal_likelihood_value_ == value
+    assert ours.log_marginal_likelihood(ours.kernel_.theta) == value
+
+
+@pytest.mark.parametrize("normalize_y", [False, True])
+def test_equal_weights_are_less_noise_for_all(normalize_y, rng):
+    X, y = problem(rng, 200)
+    options = {"n_landmarks": 20, "optimizer": None, "random_state": 0}
+    plain, weighted = (
+        GaussianProcessRegressor(RBF(0.7), alpha=alpha, **options)
+        .set_params(normalize_y=normalize_y)
+        .fit(X, y, sample_weight=weights)
+        for alpha, weights in ((0.1, None), (0.4, np.full(200, 4.0)))
     )
+    np.testing.assert_allclose(weighted.predict(X), plain.predict(X), rtol=1e-6)
+    assert weighted.evidence_bounds_ == pytest.approx(plain.evidence_bounds_, rel=1e-8)
 
 
 def test_several_targets_share_a_kernel(rng):
@@ -391,6 +405,10 @@ def test_a_callable_optimiser_is_used_on_the_bound(rng):
 
     def optimizer(objective, theta, bounds):
         calls.append(theta)
+        if len(calls) == 1:  # as for scikit-learn, whose value is not one per row
+            exact = ExactProcess(NOISY, optimizer=None).fit(X, y)
+            value = -exact.log_marginal_likelihood_value_
+            assert objective(theta)[0] == pytest.approx(value, rel=0.01)
         found = minimize(objective, theta, jac=True, bounds=bounds, method="L-BFGS-B")
         assert objective(found.x, eval_gradient=False) == pytest.approx(found.fun)
         return found.x, found.fun
@@ -401,6 +419,37 @@ def test_a_callable_optimiser_is_used_on_the_bound(rng):
     ).fit(X, y)
     assert len(calls) == 2
     assert np.sqrt(model.kernel_.k2.noise_level) == pytest.approx(0.1, rel=0.2)
+
+
+def test_steps_on_few_rows_are_those_of_scikit_learn():
+    """Of several optima, the first steps decide which one is found."""
+    rng = np.random.RandomState(0)  # of scikit-learn's guide
+    X = np.linspace(0, 30, 1000)[rng.choice(400, 40, replace=False)][:, None]
+    y = np.sin(X[:, 0]) + 0.5 * rng.standard_normal(40)
+    kernel = 1.0 * ExpSineSquared(1.0, 5.0, periodicity_bounds=(1e-2, 1e1))
+    kernel = kernel + WhiteKernel(1e-1)
+    exact = ExactProcess(kernel).fit(X, y)
+    model = GaussianProcessRegressor(kernel, n_landmarks=30, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.kernel_.theta, exact.kernel_.theta, atol=0.01)
+    assert exact.kernel_.k1.k2.periodicity == pytest.approx(2 * np.pi, rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value found for")
+@pytest.mark.parametrize("place", ["inside", "outside", "mapped"])
+def test_too_few_landmarks_are_not_taken_for_noise(place, rng):
+    """From a start whose noise is far below what the landmarks leave."""
+    X = rng.uniform(-3, 3, (600, 2))
+    y = np.sin(4 * X[:, 1]) + 3 * np.exp(-(X[:, 0] ** 2))
+    y += 0.05 * rng.standard_normal(600)
+    y -= y.mean()
+    kernel = ConstantKernel(2.0) * RBF(0.6) + WhiteKernel(0.0025)
+    if place == "inside":
+        kernel = ConstantKernel(2.0) * (RBF(0.6) + WhiteKernel(0.00125))
+    if place == "mapped":
+        kernel = MappedKernel(kernel, np.eye(2))
+    model = GaussianProcessRegressor(kernel, n_landmarks=40, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.5
+    assert noise_and_gradient(model.kernel_)[0] < 0.5 * y.var()
 
 
 def test_hyperparameters_that_are_fixed_stay(rng):
@@ -624,6 +673,18 @@ def test_a_constant_target_is_predicted(normalize_y, rng):
     np.testing.assert_allclose(model.predict(X), 3.0, atol=0.05)
 
 
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_targets_of_small_units_are_scaled(n_targets, rng):
+    X, y = problem(rng, 200)
+    Y = np.column_stack([y, 2 * y])[:, :n_targets]
+    model = GaussianProcessRegressor(NOISY, n_landmarks=60, random_state=0)
+    model.set_params(normalize_y=True)
+    expected = model.fit(X, Y).predict(X, return_std=True)
+    found = model.fit(X, Y * 1e-30).predict(X, return_std=True)
+    for small, usual in zip(found, expected, strict=True):
+        np.testing.assert_allclose(small * 1e30, usual, rtol=1e-3, atol=1e-4)
+
+
 def test_one_row_is_enough():
     model = GaussianProcessRegressor(RBF()).fit([[1.0]], [2.0])
     np.testing.assert_allclose(model.predict([[1.0]]), [2.0])
@@ -682,6 +743,17 @@ def test_gradients_that_an_optimiser_cannot_have():
         kernel, optimizer=optimizer, n_landmarks=40, random_state=0
     ).fit(X, y)
     np.testing.assert_allclose(model.kernel_.theta, kernel.theta)
+
+
+@pytest.mark.parametrize("optimizer", [None, "fmin_l_bfgs_b"])
+@pytest.mark.parametrize("n_landmarks", [20, 400])
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_a_length_scale_for_each_feature(n_features, n_landmarks, optimizer, rng):
+    X = rng.standard_normal((80, n_features))
+    model = GaussianProcessRegressor(RBF([1.0, 1.0, 1.0]) + WhiteKernel())
+    model.set_params(n_landmarks=n_landmarks, optimizer=optimizer)
+    with pytest.raises(ValueError, match="same number of dimensions as data"):
+        model.fit(X, X[:, 0])
 
 
 @pytest.mark.parametrize("n_landmarks", [20, 400])

@@ -68,7 +68,7 @@ def warn_of_residual(fit: ProcessFit) -> None:
         )
 
 
-def check_kernel_and_noise(kernel: Any, alpha: Any, n_rows: int) -> None:
+def check_kernel_and_noise(kernel: Any, alpha: Any, source: Source) -> None:
     """Refuse what has no evidence, before anything is computed."""
     if any(isinstance(part, gp.CompoundKernel) for part in kernel_parts(kernel)):
         raise ValueError(
@@ -82,7 +82,10 @@ def check_kernel_and_noise(kernel: Any, alpha: Any, n_rows: int) -> None:
             f"kernel={kernel} has a hyper-parameter that is negative or not a number; "
             "all of them are positive."
         )
-    alpha = np.asarray(alpha, dtype=np.float64)
+    if source.n_features is not None:
+        with np.errstate(all="ignore"):
+            kernel(host_rows(source.rows(0, 1)))  # its own check of the features
+    alpha, n_rows = np.asarray(alpha, dtype=np.float64), source.n_rows
     if alpha.size != 1 and alpha.shape != (n_rows,):
         size = alpha.size if alpha.ndim == 1 else alpha.shape
         raise ValueError(

@@ -243,7 +243,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             targets, single = self._validate_targets(X, y)
             source = source_from_rows(X)
             kernel = clone(exact.kernel or gp.ConstantKernel() * gp.RBF())
-            check_kernel_and_noise(kernel, self.alpha, source.n_rows)
+            check_kernel_and_noise(kernel, self.alpha, source)
             is_weighted = sample_weight is not None or source.is_weighted
             if (
                 uses_exact_solver(self._stopping_rule(), self.sampler, source)
@@ -375,7 +375,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             The coverage of a prediction interval, such as 0.95, by the residuals of
             rows that are left out one by one, as for `KernelRidge.predict`.
         noise : bool, default=False
-            Whether deviations include alpha, of each row on average, too.
+            Whether deviations include alpha too; where rows have their own, the mean
+            of the noise, a geometric one if there are landmarks.
 
         Returns
         -------

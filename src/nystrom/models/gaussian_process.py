@@ -78,12 +78,16 @@ def maximize_evidence(
     max_steps: int,
     optimizer: Optimizer | None = None,
     move_points: np.ndarray | None = None,
+    per_row: bool = True,
 ) -> Optimum:
     """Hyper-parameters of the largest bound, by L-BFGS or an optimiser of the user's.
 
-    `move_points` are the scales of the features by which landmarks move too.
+    `move_points` are the scales of the features by which landmarks move too. An
+    objective that is not one `per_row` is scikit-learn's, and so are the steps: the
+    first ones are longer, and may lead to another optimum.
     """
     n, size, whiten = rows.source.n_rows, kernel.n_dims, False
+    unit = n if per_row else 1
     S = np.asarray(host_rows(points)) if move_points is not None else points
 
     def unpack(x: np.ndarray) -> tuple[Any, Any]:
@@ -100,19 +104,20 @@ def maximize_evidence(
             return (REJECTED, np.zeros_like(x)) if eval_gradient else REJECTED
         whiten = found.is_whitened
         if not eval_gradient:
-            return -found.value / n
+            return -found.value / unit
         gradient = found.theta
         if move_points is not None:
             gradient = np.append(gradient, (found.points * move_points).ravel())
         if not np.isfinite(gradient).all():
             return REJECTED, np.zeros_like(x)
-        return -found.value / n, -gradient / n
+        return -found.value / unit, -gradient / unit
 
     bounds = kernel.bounds if size else np.empty((0, 2))
     start = np.clip(kernel.theta, *bounds.T)
     if optimizer is not None:
         theta, value = optimizer(objective, start, bounds=bounds)
-        return Optimum(kernel.clone_with_theta(theta), -float(value), points, rows)
+        value = -float(value) * unit / n
+        return Optimum(kernel.clone_with_theta(theta), value, points, rows)
     all_bounds: list[Any] = [tuple(pair) for pair in bounds]
     if move_points is not None:
         start = np.append(start, (S / move_points).ravel())
@@ -132,7 +137,7 @@ def maximize_evidence(
             },
         )
     learned, moved = unpack(result.x)
-    return Optimum(learned, -float(result.fun), moved, rows)
+    return Optimum(learned, -float(result.fun) * unit / n, moved, rows)
 
 
 def newton_steps(optimum: Optimum, points: Any, rows: ProcessRows, seed: int) -> Any:
@@ -242,7 +247,9 @@ def learn_hyperparameters(
         starts = [kernel, *(kernel.clone_with_theta(theta) for theta in restarts)]
         points = [select(start, part) for start in starts]
         found = [
-            maximize_evidence(start, S, part, max_steps=0, optimizer=optimizer)
+            maximize_evidence(
+                start, S, part, max_steps=0, optimizer=optimizer, per_row=False
+            )
             for start, S in zip(starts, points, strict=True)
         ]
         return max(found, key=lambda optimum: optimum.value)
@@ -276,24 +283,50 @@ def move_points(kernel: Any, points: Any, part: ProcessRows) -> Optimum:
 def _best_start(
     kernel: Any, part: ProcessRows, select: Selection, restarts: list[np.ndarray]
 ) -> Optimum:
-    """The kernel as it is, or at the optimum of the exact likelihood of a few rows."""
+    """The kernel as it is, or at the optimum of the exact likelihood of a few rows.
+
+    Where the landmarks leave more than the noise, also with as much more noise: the
+    bound can be so low without it that the next step takes the targets for noise.
+    """
     few = part_of_rows(part, START_ROWS, 0)
     points = few.source.rows(0, few.source.n_rows)
     starts = [kernel, *(kernel.clone_with_theta(theta) for theta in restarts)]
     exact = max(
-        (maximize_evidence(k, points, few, max_steps=START_STEPS) for k in starts),
+        (
+            maximize_evidence(k, points, few, max_steps=START_STEPS, per_row=False)
+            for k in starts
+        ),
         key=lambda optimum: optimum.value,
     )
     candidates = []
     for start in (kernel, exact.kernel):
         try:
-            found = evidence(start, select(start, part), part, gradient=False)
+            points = select(start, part)
+            found = evidence(start, points, part, gradient=False)
             candidates.append(Optimum(start, found.value, None, part))
+            left = found.sums.residual_trace / found.sums.n_rows
+            if left > 1:
+                start = _with_more_noise(start, 1 + left)
+                found = evidence(start, points, part, gradient=False)
+                candidates.append(Optimum(start, found.value, None, part))
         except (LinAlgError, ValueError):
             continue
     if not candidates:
         raise likelihood_error(kernel)
     return max(candidates, key=lambda optimum: optimum.value)
+
+
+def _with_more_noise(kernel: Any, factor: float) -> Any:
+    """The kernel with its white noise times a factor, within its bounds."""
+    names = [
+        h.name
+        for h in kernel.hyperparameters
+        if not h.fixed
+        for _ in range(h.n_elements)
+    ]
+    is_noise = np.array([name.endswith("noise_level") for name in names], dtype=bool)
+    theta = np.clip(kernel.theta + np.log(factor) * is_noise, *kernel.bounds.T)
+    return kernel.clone_with_theta(theta)
 
 
 def likelihood_error(kernel: Any) -> ValueError:
@@ -371,7 +404,7 @@ def target_statistics(source: Source, engine: Engine) -> tuple[np.ndarray, np.nd
         _target_squares_block, targets_only, (mean,), "deviation of targets"
     )
     std = np.sqrt(squares / source.total_weight)
-    return mean, np.where(std > 10 * precision.EPS64, std, 1.0)
+    return mean, np.where(std > 10 * precision.EPS64 * np.abs(mean), std, 1.0)
 
 
 def _target_squares_block(block: Block, mean: np.ndarray) -> np.ndarray:
