@@ -641,6 +641,16 @@ BAD_TARGETS = {
         (X > 0).astype(int),
         ["KernelLogisticRegression", "KernelRidgeClassifierCV"],
     ),
+    "several columns of classes": (
+        "y has 2 columns of classes.*MultiOutput",
+        np.repeat([[0, 1], [2, 0]], 30, axis=0),
+        CLASSIFIERS,
+    ),
+    "labels of two types": (
+        "labels that are text and labels that are not; convert",
+        np.array(["a", 1] * 30, dtype=object),
+        CLASSIFIERS,
+    ),
     "NaN in a table": ("y contains NaN", with_value(np.nan, (3, 2)), REGRESSORS),
     "NaN in the second view": (
         "y contains NaN",

@@ -324,3 +324,58 @@ def test_what_new_rows_lack_is_told_without_options_of_fit(tmp_path):
     done = run("predict", tmp_path / "m", tmp_path / "new.parquet")
     assert "Row 0, column 'sold': '12.5' is not a date" in done.stderr
     assert "--category" not in done.stderr
+
+
+@pytest.mark.skipif(
+    int(pd.__version__.partition(".")[0]) < 3, reason="pandas 2 counts in nanoseconds"
+)
+def test_dates_of_any_year(tmp_path):
+    """Also one that stands for no end, which nanoseconds since 1970 do not reach."""
+    until = ["9999-12-31", "2020-01-02", "1501-01-01"] * 100
+    path, done = fitted(pets()[0].assign(until=until, inside=pets()[1]), tmp_path)
+    assert done.exit_code == 0, done.stderr
+    table = pd.read_csv(path)
+    days = parse_columns(find_columns(table)[0], table)["until"]
+    assert days[:3].tolist() == [2932896.0, 18263.0, -171299.0]
+
+
+def test_text_under_any_name_and_text_without_words(tmp_path):
+    X, inside = pets()
+    notes = [f"one of {i} small {i % 7} pets" for i in range(300)]
+    lines = ["! ? - " + "." * i for i in range(300)]
+    table = X.assign(**{"a__note": notes}, line=lines, inside=inside)
+    _, done = fitted(table, tmp_path)
+    assert done.exit_code == 0, done.stderr
+    assert load(tmp_path / "m").nystrom_summary_["columns"]["text"] == ["a__note"]
+    assert "column 'line' is dropped: 300 different texts" in done.stderr
+    assert "Warning: invalid value" not in done.stderr
+
+
+def test_whole_numbers_are_one_category_beside_gaps_and_without():
+    code = pd.Series([3.0, np.nan, 12.0, 2.5])
+    columns = {**find_columns(pd.DataFrame({"x": [1, 2]}))[0], "categories": ["code"]}
+    columns["numbers"] = []
+    found = parse_columns(columns, pd.DataFrame({"code": code}))["code"]
+    assert found.tolist() == ["3", "(missing)", "12", "2.5"]
+
+
+def test_the_penalty_is_chosen_for_the_model_of_all_rows(tmp_path):
+    """Its kernel may be another one than that of the model that is scored."""
+    X, inside = pets()
+    fitted(X.assign(inside=inside), tmp_path)
+    model = load(tmp_path / "m")
+    assert model.nystrom_summary_["penalty"] == {"C": model[-1].C_}
+    assert np.isfinite(model[-1].losses_).all()
+
+
+def test_width_is_chosen_by_probabilities(tmp_path, seed):
+    """Where one class is always the more probable, accuracy says nothing of widths."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, 900)
+    y = rng.random(900) < np.where(np.sin(4 * x) > 0, 0.3, 0.01)
+    fitted(pd.DataFrame({"x": x, "y": y}), tmp_path)
+    model = load(tmp_path / "m")
+    x = np.linspace(-1.9, 1.9, 200)
+    shares = model.predict_proba(pd.DataFrame({"x": x}))[:, 1]
+    assert shares[np.sin(4 * x) > 0.5].mean() > 0.2
+    assert shares[np.sin(4 * x) < -0.5].mean() < 0.1

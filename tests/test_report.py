@@ -4,6 +4,7 @@ import html
 import re
 import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -91,6 +92,33 @@ def test_the_code_on_the_page_gives_the_same_model(name, pages, monkeypatch):
         model[-1].landmarks_.indices, found["model"][-1].landmarks_.indices
     )
     np.testing.assert_array_equal(model.predict(table), found["model"].predict(table))
+
+
+def test_the_code_reads_what_the_command_reads(tmp_path, monkeypatch, rng):
+    """A truth that is not known of all rows, blanks after commas; and a metric."""
+    table = pd.DataFrame(rng.normal(size=(1300, 6)), columns=list("xabcde"))
+    x = table["x"].to_numpy()
+    table["town"] = rng.choice(["Ulm", "Bonn"], 1300)
+    table["is_near"] = (np.abs(x) < 0.8).astype(object)
+    table.loc[3, "is_near"], table.loc[4, "x"] = None, np.nan
+    table.to_feather(tmp_path / "t.arrow")
+    few = table[:200].astype(object)
+    lines = few.where(few.notna(), "?").astype(str).to_numpy()
+    lines = [", ".join(line) for line in [list(table), *lines.tolist()]]
+    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name in ("t.arrow", "t.csv"):
+        words = ["-o", "m", "--report", "page", "--landmarks", 30, "--overwrite"]
+        done = run("fit", name, "--target", "is_near", *words)
+        assert done.exit_code == 0, done.output
+        page = Path("page").read_text(encoding="utf-8")
+        assert ("<td>learnt" in page) == (name == "t.arrow")
+        found = {}
+        exec(html.unescape(re.search(r"<code>(.*)</code>", page, re.DOTALL)[1]), found)
+        np.testing.assert_array_equal(
+            load("m").predict_proba(found["table"]),
+            found["model"].predict_proba(found["table"]),
+        )
 
 
 def test_no_words_are_cut_off(tmp_path, rng):

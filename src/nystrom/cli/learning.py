@@ -165,8 +165,6 @@ def train(
         if name == "nystrom":
             few = in_test[:MAX_PERMUTED_ROWS]
             importances = find_importances(model, rows.iloc[few], y[few], seed)
-            if task == "classification":
-                chosen.set_params(C=estimator.C_)
     model = make_pipeline(make_encoder(columns), chosen).fit(rows, y)
     model.nystrom_summary_ = {
         "task": task,
@@ -182,9 +180,9 @@ def train(
         "landmarks": len(chosen.landmarks_),
         "kernel": str(chosen.landmarks_.kernel),
         "gamma": chosen.gamma,
-        "penalty": {
-            k: getattr(chosen, k) for k in ("alpha", "C") if hasattr(chosen, k)
-        },
+        "penalty": {"alpha": chosen.alpha}
+        if task == "regression"
+        else {"C": chosen.C_},
         "approximation_error": float(chosen.landmarks_.error.value),
         "held_out_rows": len(in_test),
         "held_out": {name: each.metrics() for name, each in found.items()},
@@ -251,17 +249,19 @@ def choose_estimator(
 ) -> Any:
     """An estimator whose width, alpha and number of landmarks are cross-validated.
 
-    A classifier is searched for with squared loss, which is fast; it is fitted with
-    logistic loss, whose probabilities are better.
+    A classifier is searched for with squared loss, which is fast, by the log-loss of
+    calibrated probabilities; it is fitted with logistic loss, whose probabilities are
+    better. A matrix that is learnt for squared loss may be worse for them than widths.
     """
     is_regression = task == "regression"
     common: dict[str, Any] = {"kernel": "rbf", "random_state": seed, "verbose": verbose}
     scale = 1 / (Z.shape[1] * (np.var(Z) or 1.0))  # gamma="scale"
     gammas = (scale * RELATIVE_GAMMAS).tolist()
     if len(Z) >= MIN_METRIC_ROWS and Z.shape[1] <= MAX_METRIC_FEATURES:
-        gammas.append("matrix")
+        gammas += ["matrix"] if is_regression else ["ard", "matrix"]
     search = (KernelRidgeCV if is_regression else KernelRidgeClassifierCV)(
         gammas=gammas,
+        scoring=None if is_regression else "log_loss",
         n_landmarks=sorted({max(10, size // 4), max(10, size // 2), size}),
         prefer_fewer=False,
         fit_intercept=True,

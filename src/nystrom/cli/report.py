@@ -28,6 +28,9 @@ from ..sources.output import atomic_write
 from .learning import BASELINES, Evaluation
 from .tables import TREATMENTS, make_encoder
 
+#: What a gamma that is learnt is.
+LEARNT_GAMMAS = {"ard": "learnt, one per column", "matrix": "learnt, a matrix"}
+
 
 def write_report(model: Pipeline, held_out: Evaluation, path: str) -> None:
     """Write the page, complete or not at all."""
@@ -51,7 +54,7 @@ def _texts(model: Pipeline) -> dict[str, str]:
         "n_rows": f"{summary['rows']} rows"
         + f"; {without} more without a target were dropped" * (without > 0),
         "kernel": summary["kernel"],
-        "gamma": "a learnt matrix" if gamma == "matrix" else f"{gamma:.4g}",
+        "gamma": LEARNT_GAMMAS.get(gamma) or f"{gamma:.4g}",
         "penalty": ", ".join(f"{k} = {v:.4g}" for k, v in summary["penalty"].items()),
         "landmarks": str(summary["landmarks"]),
         "approximation_error": "at most " * model[-1].landmarks_.error.at_most
@@ -175,21 +178,24 @@ def _snippet_values(model: Pipeline) -> dict[str, str]:
     texts = [*columns["categories"], *columns["text"]]
     if summary["task"] == "classification" and estimator.classes_.dtype.kind != "i":
         texts.append(summary["target"])
-    read = f"pd.read_parquet({path!r})"
-    if path == "-" or file_format(path) == "csv":
+    kind = "csv" if path == "-" else file_format(path)
+    read = f"pd.read_{'feather' if kind == 'ipc' else 'parquet'}({path!r})"
+    if kind == "csv":
         read = (
             f"pd.read_csv({path!r}, sep={separator!r}, decimal="
             f"{'.' if separator == ',' else ','!r}, na_values=['?'], "
-            f"dtype={dict.fromkeys(texts, 'str')!r})"
+            f"skipinitialspace=True, dtype={dict.fromkeys(texts, 'str')!r})"
+            ".rename(columns=str.strip)"
         )
     return {
         "estimator": type(estimator).__name__,
         "columns_by_kind": repr(columns),
+        "texts": repr(texts),
         "encoder": getsource(make_encoder),
         "read": read,
         "target": repr(summary["target"]),
         "penalty_argument": ", ".join(
-            f"{k}={v!r}" for k, v in summary["penalty"].items()
+            f"{k}={getattr(estimator, k)!r}" for k in summary["penalty"]
         ),
         "gamma_digits": repr(summary["gamma"]),
         "n_landmarks": str(estimator.n_landmarks),

@@ -56,8 +56,9 @@ ISO_DATE_PATTERN = r"^\d{4}-\d{1,2}-\d{1,2}([ T].*)?$"
 CODE_PATTERN = r"^0\d+$"
 #: Text with more different values than this is a name or a note, not a category.
 MAX_CATEGORIES = 200
-#: Words that a note has on average; with fewer it is a name or a code.
-MIN_WORDS = 4
+#: Words, as scikit-learn counts them, that a note has on average; with fewer it is a
+#: name or a code.
+WORD_PATTERN, MIN_WORDS = r"\b\w\w+\b", 4
 #: Whole numbers with no more different values than this are classes.
 MAX_GUESSED_CLASSES = 20
 #: Fewer rows than this are too few to learn from.
@@ -210,6 +211,7 @@ def find_columns(
             left_out[name] = kind
     if len(left_out) == table.shape[1]:
         reasons = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
+        reasons = reasons or "the target is the only one"
         raise ValueError(
             f"The table has no column to learn from ({reasons}). Add columns, or keep "
             "one with --category."
@@ -237,7 +239,7 @@ def _column_kind(column: pd.Series, is_category: bool) -> str:
     is_key = n_different > 20 and n_different > 0.5 * len(text)
     if not is_key and n_different <= max(MAX_CATEGORIES, 0.02 * len(text)):
         return "categories"
-    if text.str.split().str.len().mean() >= MIN_WORDS:
+    if text.str.count(WORD_PATTERN).mean() >= MIN_WORDS:
         return "text"
     return f"{n_different} different texts, such as {text.iloc[0][:30]!r}"
 
@@ -259,7 +261,7 @@ def make_encoder(columns: dict[str, list[str]]) -> ColumnTransformer:
     steps = [
         ("numbers", numbers, columns["numbers"] + columns["dates"]),
         ("categories", categories, columns["categories"]),
-        *[(f"text {name}", text, name) for name in columns["text"]],
+        *[(f"text {i}", text, name) for i, name in enumerate(columns["text"])],
     ]
     return ColumnTransformer([step for step in steps if step[2]])
 
@@ -276,8 +278,12 @@ def parse_columns(columns: dict[str, list[str]], table: pd.DataFrame) -> pd.Data
 
 
 def _parse_text(column: pd.Series) -> np.ndarray:
-    """Trimmed text; a missing value has a name, as it may be informative."""
+    """Trimmed text; a missing value has a name, as it may be informative.
+
+    Whole numbers are floats only beside missing values: 3.0 and 3 are one category.
+    """
     cells = column.astype(object).where(column.notna(), "(missing)")
+    cells = cells.map(lambda v: int(v) if isinstance(v, float) and v % 1 == 0 else v)
     return cells.astype(str).str.strip().to_numpy(dtype=object)
 
 
@@ -300,7 +306,7 @@ def parse_days(column: pd.Series, advice: str = MEND) -> np.ndarray:
     )
     problem = f"is not a date such as 2026-11-17. {advice}"
     _refuse(column, dates.isna().to_numpy(), problem)
-    days = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    days = (dates - pd.Timestamp("1970-01-01", tz="UTC")) / pd.Timedelta(days=1)
     return days.to_numpy(dtype=np.float64, na_value=np.nan)
 
 

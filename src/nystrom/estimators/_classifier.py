@@ -148,7 +148,8 @@ def check_known_classes(y: np.ndarray, classes: np.ndarray) -> None:
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(
-            f"y has the class {unknown[0]!r}, which is not among {classes.tolist()}; "
+            f"y has the class {unknown.tolist()[0]!r}, which is not among "
+            f"{classes.tolist()}; "
             "name all classes in the first call, partial_fit(X, y, classes=...)."
         )
 

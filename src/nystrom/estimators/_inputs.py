@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import _arrays as arrays
@@ -218,7 +218,17 @@ def check_labels(X: Any, y: Any) -> np.ndarray:
         raise ValueError("y has rows without a label; drop them, or label them.")
     y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(X, y)
+    if y.dtype.kind == "O" and len({isinstance(each, str) for each in y.flat}) > 1:
+        raise ValueError(
+            "y has labels that are text and labels that are not; convert all of them "
+            "to text, or all to numbers."
+        )
     check_classification_targets(y)
+    if type_of_target(y) == "multiclass-multioutput":
+        raise ValueError(
+            f"y has {y.shape[1]} columns of classes, but a classifier predicts one; "
+            "fit one for each column: sklearn.multioutput.MultiOutputClassifier."
+        )
     return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
 
 
