@@ -266,6 +266,20 @@ def test_alpha_of_moved_landmarks_is_their_noise_unless_alphas_are_given(rng):
     assert model.alphas_.tolist() == [0.1, 1.0]
 
 
+@pytest.mark.parametrize("alpha", [None, 0.01])
+def test_the_size_of_all_weights_does_not_matter_to_moved_landmarks(rng, alpha):
+    X, y, _ = mixed_directions(rng, 1500, noise=0.3)
+    common = {"kernel": "rbf", "gamma": "matrix", "n_landmarks": 40, "random_state": 0}
+    models = []
+    for w in (1.0, 2.0**-10):
+        model = KernelRidgeCV() if alpha is None else KernelRidge(alpha * w)
+        model.set_params(optimize_landmarks=True, **common)
+        models.append(model.fit(X, y, sample_weight=np.full(len(X), w)))
+    np.testing.assert_array_equal(models[0].X_fit_, models[1].X_fit_)
+    assert models[1].landmarks_.ridge == models[0].landmarks_.ridge * 2.0**-10
+    np.testing.assert_allclose(models[0].predict(X), models[1].predict(X), atol=1e-6)
+
+
 def test_searches_of_many_rows_learn_a_matrix_and_compare_it_with_scale(rng):
     X, y, _ = mixed_directions(rng, 10_000)
     options = {"n_landmarks": 40, "random_state": 0}

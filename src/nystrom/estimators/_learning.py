@@ -180,8 +180,10 @@ def move_landmarks(
         subset,
         engine,
         structure=STRUCTURES.get(problem.learned_gamma or "", "fixed"),
-        alpha=alpha,
+        # Of weights whose mean is 1; an alpha is of weights as they are.
+        alpha=None if alpha is None else alpha / subset.mean_weight,
     )
+    noise = None if noise is None else noise * subset.mean_weight
     moved = moved + subset.center
     if not sp.issparse(landmarks.points):
         moved = arrays.from_host(moved, points, points.dtype)

@@ -128,7 +128,7 @@ def check_split_weights(source: Source, splits: list[Split]) -> None:
         )
 
 
-#: The alphas where none are given, in units of a typical k(x, x).
+#: The alphas where none are given, in units of a typical k(x, x) and weight.
 DEFAULT_ALPHAS = np.logspace(-3, 3, 13)
 LEARNED_METRIC_ALPHAS = np.logspace(-6, 3, 19)
 #: The widths that gammas="auto" stands for, in units of gamma="scale".
@@ -148,12 +148,14 @@ MIN_ROWS_TO_WARN = 100
 def default_alpha_grid(
     kernel: Kernel, source: Source, *, is_learned: bool
 ) -> np.ndarray:
-    """The default grid, scaled to the kernel's values.
+    """The default grid, scaled to the kernel's values and the weights.
 
     Under a metric that was learnt, far smaller ridges may be best.
     """
     diagonal = arrays.to_host(kernel.diag(probe_rows(source).points))
     typical = float(np.mean(np.abs(diagonal), dtype=np.float64))
+    if source.is_weighted:
+        typical *= source.total_weight / np.count_nonzero(source.weights)
     is_in_range = 1e-100 < typical < 1e100
     grid = LEARNED_METRIC_ALPHAS if is_learned else DEFAULT_ALPHAS
     return grid * (10.0 ** round(np.log10(typical)) if is_in_range else 1)

@@ -288,9 +288,9 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
     ----------
     alphas : array-like of float, default=None
         Values of alpha to compare, all positive. None compares 13 values from 1e-3 to
-        1e3, in units of a typical k(x, x); from 1e-6 for gamma="ard" or "matrix". With
-        `optimize_landmarks` and one gamma, None is the noise that was learnt with the
-        landmarks.
+        1e3, in units of a typical k(x, x) and of the mean weight; from 1e-6 for
+        gamma="ard" or "matrix". With `optimize_landmarks` and one gamma, None is the
+        noise that was learnt with the landmarks.
     kernel : str, callable or Kernel, default="rbf"
         Kernel, as for `Nystroem`.
     gamma : float, sequence of float, str or None, default=None
