@@ -266,6 +266,23 @@ def test_alpha_of_moved_landmarks_is_their_noise_unless_alphas_are_given(rng):
     assert model.alphas_.tolist() == [0.1, 1.0]
 
 
+def test_deviations_of_moved_landmarks_are_those_of_new_rows(seed):
+    """Of rows that landmarks were moved for, residuals are a fifth too small."""
+    ratios = []
+    for i in range(4):
+        rng = np.random.default_rng([seed, i])
+        X = rng.standard_normal((4000, 8))
+        y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(4000)
+        options = {"kernel": "rbf", "gamma": 0.125, "n_landmarks": 120}
+        model = KernelRidge(0.1, **options, optimize_landmarks=True, random_state=seed)
+        # Rows of weight 0 are as if they were not there.
+        n, w = (1500, None) if i % 2 else (4000, np.repeat([1.0, 0.0], [1500, 2500]))
+        model.fit(X[:n], y[:n], w)
+        mean, std = model.predict(X[1500:], return_std=True, noise=True)
+        ratios.append(np.mean((y[1500:] - mean) ** 2 / std**2))
+    assert np.sqrt(np.mean(ratios)) < 1.13
+
+
 @pytest.mark.parametrize("alpha", [None, 0.01])
 def test_the_size_of_all_weights_does_not_matter_to_moved_landmarks(rng, alpha):
     X, y, _ = mixed_directions(rng, 1500, noise=0.3)

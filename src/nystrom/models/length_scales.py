@@ -65,6 +65,7 @@ class TrainingSubset:
     n_landmarks: int
     center: Any = 0.0  # what was subtracted from the rows
     mean_weight: float = 1.0  # what the weights were divided by
+    row_numbers: np.ndarray | None = None  # in the source
 
     @classmethod
     def from_source(
@@ -108,6 +109,7 @@ class TrainingSubset:
             min(size, len(rows)),
             center,
             mean_weight,
+            rows,
         )
 
     def __getitem__(self, rows: slice) -> TrainingSubset:

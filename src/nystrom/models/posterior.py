@@ -76,7 +76,9 @@ class Posterior:
         row of weight w counts as w rows; else weights are about noise, and rows count
         alike.
         """
-        rows = sorted_row_sample(source.n_rows, MAX_CALIBRATION_ROWS, seed)
+        rows = landmarks.held_out
+        if rows is None:
+            rows = sorted_row_sample(source.n_rows, MAX_CALIBRATION_ROWS, seed)
         rows = rows[source.weights_of(rows) > 0]
         if len(rows) < MIN_CALIBRATION_ROWS or not np.all(self.alphas > 0):
             return self
