@@ -698,7 +698,7 @@ def test_a_target_fitted_exactly_changes_no_other(X, X_new, y, seed, mode, const
     X, y = X[:n], y[:n]
     Y = np.column_stack([np.full(n, constant), y])
     expected = model.fit(X, y).predict(X_new, interval=0.9)
-    mean, std = model.predict(X_new, return_std=True)
+    _, std = model.predict(X_new, return_std=True)
     found = model.fit(X, Y).predict(X_new, interval=0.9)
     for end, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(end[:, 1], other, rtol=1e-7)
