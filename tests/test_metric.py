@@ -319,6 +319,19 @@ def test_searches_of_many_rows_learn_a_matrix_and_compare_it_with_scale(rng):
     assert other.gammas_ == [None]
 
 
+@pytest.mark.parametrize("gamma", ["scale", "learn", "ard", "matrix"])
+def test_searches_with_a_learnt_metric_leave_one_out(rng, seed, gamma):
+    """Under noise that differs among rows, which spoils the other criterion."""
+    X = rng.standard_normal((500, 5))
+    noise = 0.3 * np.exp(X[:, 0]) * rng.standard_normal(500)
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + noise
+    options = {"gamma": gamma, "n_landmarks": 60, "random_state": seed}
+    default = KernelRidgeCV(**options).fit(X, y)
+    for cv, gammas in {"gcv": ("scale", "learn"), "loo": ("ard", "matrix")}.items():
+        scores = KernelRidgeCV(**options, cv=cv).fit(X, y).scores_
+        assert np.array_equal(default.scores_, scores) == (gamma in gammas)
+
+
 def test_ard_finds_the_few_features_that_matter(rng, seed):
     X = rng.standard_normal((3000, 20))
     y = np.sin(2 * X[:, 3]) * X[:, 7] + 0.1 * rng.standard_normal(3000)

@@ -439,6 +439,13 @@ class RidgeSearchMixin(BaseKernelRidge):
         learned = None
         if gammas is None:
             gammas, learned = self._automatic_gammas(problem)
+        rules = {gamma for gamma in gammas if isinstance(gamma, str)}
+        is_metric = not rules.isdisjoint((LEARN_ARD, LEARN_MATRIX))
+        if self.cv is None and splits == "gcv" and is_metric:
+            # Generalised cross-validation takes all leverages to be alike. Where noise
+            # differs among rows it chose an alpha of 1e-6 instead of 0.1, and the RMSE
+            # was .66 instead of .15 on 12 000 rows.
+            search = replace(search, splits="loo")
         best, best_gamma = None, None
         errors: list[np.ndarray] = []  # sums of other widths are not kept
         stopping_rule = None if sizes is None else FixedSize(sizes[-1])
@@ -449,8 +456,7 @@ class RidgeSearchMixin(BaseKernelRidge):
                 problem = self._with_gamma(problem, gamma)
             landmarks = self._select_landmarks(problem, stopping_rule)
             if alphas is None:
-                is_learned = LEARN_ARD in gammas or LEARN_MATRIX in gammas
-                is_learned = is_learned or bool(self.optimize_landmarks)
+                is_learned = is_metric or bool(self.optimize_landmarks)
                 alphas = default_alpha_grid(
                     problem.kernel, source, is_learned=is_learned
                 )

@@ -312,9 +312,10 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         "auto" does the same, and with fewer rows compares 1/16, 1/4, 1, 4 and 16 times
         gamma="scale".
     cv : None, "gcv", "loo", int, splitter or iterable, default=None
-        None or "gcv" is generalised cross-validation, "loo" exact leave-one-out, an int
-        the number of random folds. A splitter or an iterable of (train, test) row
-        numbers is used as given. With `scoring`, None means "loo".
+        "gcv" is generalised cross-validation, "loo" exact leave-one-out, an int the
+        number of random folds. A splitter or an iterable of (train, test) row numbers
+        is used as given. None means "loo" with `scoring` or where gamma="ard" or
+        "matrix" is compared, else "gcv".
     scoring : str or callable, default=None
         Scorer of scikit-learn for predictions of held-out rows, by name or as
         `scorer(estimator, X, y)`, whose X are row numbers. None is the negative mean
