@@ -689,6 +689,23 @@ def test_intervals_are_of_rows_by_their_weights(mode, rng):
     assert np.mean(inside) < 0.6
 
 
+@pytest.mark.parametrize("mode", ["exact", "landmarks"])
+@pytest.mark.parametrize("constant", [0.0, 0.1, 585.6448473, 1e9])
+def test_a_target_fitted_exactly_changes_no_other(X, X_new, y, seed, mode, constant):
+    n = 100 if mode == "exact" else N_ROWS
+    model = ridge(0.2, seed, n_landmarks=n if mode == "exact" else N_LANDMARKS)
+    model.set_params(fit_intercept=constant > 0)
+    X, y = X[:n], y[:n]
+    Y = np.column_stack([np.full(n, constant), y])
+    expected = model.fit(X, y).predict(X_new, interval=0.9)
+    _, std = model.predict(X_new, return_std=True)
+    found = model.fit(X, Y).predict(X_new, interval=0.9)
+    for end, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(end[:, 1], other, rtol=1e-7)
+        np.testing.assert_allclose(end[:, 0], constant, rtol=1e-7)
+    np.testing.assert_allclose(model.predict(X_new, return_std=True)[1][:, 1], std)
+
+
 def test_intervals_cover_new_targets(seed):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-3, 3, (6000, 2))

@@ -148,6 +148,17 @@ def test_gcv_with_weights_that_sum_to_one_chooses_as_without(X, Y, seed, interce
     np.testing.assert_allclose(small.scores_, plain.scores_)  # mean squared errors
 
 
+@pytest.mark.parametrize("cv", [None, 5])
+def test_the_default_alphas_are_in_units_of_the_weights(X, Y, seed, cv):
+    """Small and large weights; rows of weight 0 are as if they were not there."""
+    options = {"gamma": GAMMA, "n_landmarks": N_LANDMARKS, "cv": cv}
+    plain = KernelRidgeCV(**options, random_state=seed).fit(X, Y)
+    for w in (1e-3, 1e3):
+        fitted = KernelRidgeCV(**options, random_state=seed)
+        fitted.fit(np.r_[X, X], np.r_[Y, -Y], np.repeat([w, 0.0], N_ROWS))
+        np.testing.assert_allclose(fitted.alphas_, plain.alphas_ * w)
+
+
 def test_gcv_of_an_alpha_that_leaves_no_degrees_of_freedom_is_the_worst():
     """All rows are landmarks, and hardly a ridge: the fit passes through all."""
     X, y = 100.0 * np.arange(12)[:, None], np.arange(12.0)

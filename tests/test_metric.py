@@ -266,6 +266,37 @@ def test_alpha_of_moved_landmarks_is_their_noise_unless_alphas_are_given(rng):
     assert model.alphas_.tolist() == [0.1, 1.0]
 
 
+def test_deviations_of_moved_landmarks_are_those_of_new_rows(seed):
+    """Of rows that landmarks were moved for, residuals are a fifth too small."""
+    ratios = []
+    for i in range(4):
+        rng = np.random.default_rng([seed, i])
+        X = rng.standard_normal((4000, 8))
+        y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(4000)
+        options = {"kernel": "rbf", "gamma": 0.125, "n_landmarks": 120}
+        model = KernelRidge(0.1, **options, optimize_landmarks=True, random_state=seed)
+        # Rows of weight 0 are as if they were not there.
+        n, w = (1500, None) if i % 2 else (4000, np.repeat([1.0, 0.0], [1500, 2500]))
+        model.fit(X[:n], y[:n], w)
+        mean, std = model.predict(X[1500:], return_std=True, noise=True)
+        ratios.append(np.mean((y[1500:] - mean) ** 2 / std**2))
+    assert np.sqrt(np.mean(ratios)) < 1.13
+
+
+@pytest.mark.parametrize("alpha", [None, 0.01])
+def test_the_size_of_all_weights_does_not_matter_to_moved_landmarks(rng, alpha):
+    X, y, _ = mixed_directions(rng, 1500, noise=0.3)
+    common = {"kernel": "rbf", "gamma": "matrix", "n_landmarks": 40, "random_state": 0}
+    models = []
+    for w in (1.0, 2.0**-10):
+        model = KernelRidgeCV() if alpha is None else KernelRidge(alpha * w)
+        model.set_params(optimize_landmarks=True, **common)
+        models.append(model.fit(X, y, sample_weight=np.full(len(X), w)))
+    np.testing.assert_array_equal(models[0].X_fit_, models[1].X_fit_)
+    assert models[1].landmarks_.ridge == models[0].landmarks_.ridge * 2.0**-10
+    np.testing.assert_allclose(models[0].predict(X), models[1].predict(X), atol=1e-6)
+
+
 def test_searches_of_many_rows_learn_a_matrix_and_compare_it_with_scale(rng):
     X, y, _ = mixed_directions(rng, 10_000)
     options = {"n_landmarks": 40, "random_state": 0}
@@ -286,6 +317,19 @@ def test_searches_of_many_rows_learn_a_matrix_and_compare_it_with_scale(rng):
     assert classifier.gammas_ == ["matrix"]
     other = KernelRidgeCV(kernel="laplacian", **options).fit(X, y)
     assert other.gammas_ == [None]
+
+
+@pytest.mark.parametrize("gamma", ["scale", "learn", "ard", "matrix"])
+def test_searches_with_a_learnt_metric_leave_one_out(rng, seed, gamma):
+    """Under noise that differs among rows, which spoils the other criterion."""
+    X = rng.standard_normal((500, 5))
+    noise = 0.3 * np.exp(X[:, 0]) * rng.standard_normal(500)
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + noise
+    options = {"gamma": gamma, "n_landmarks": 60, "random_state": seed}
+    default = KernelRidgeCV(**options).fit(X, y)
+    for cv, gammas in {"gcv": ("scale", "learn"), "loo": ("ard", "matrix")}.items():
+        scores = KernelRidgeCV(**options, cv=cv).fit(X, y).scores_
+        assert np.array_equal(default.scores_, scores) == (gamma in gammas)
 
 
 def test_ard_finds_the_few_features_that_matter(rng, seed):

@@ -66,6 +66,9 @@ class Landmarks:
     n_passes : int
         Number of passes over all rows in the selection. Fetching rows from a source
         without random access counts as one.
+    held_out : ndarray of int or None
+        Row numbers, ascending, that landmarks were not moved for: a sample to calibrate
+        intervals on. None if they were not moved, or for nearly all rows.
     """
 
     points: Any
@@ -86,6 +89,7 @@ class Landmarks:
     notes: tuple[str, ...] = field(default=())
     n_passes: int = 0
     certificate: str | None = None
+    held_out: np.ndarray | None = field(default=None, repr=False)
 
     @cached_property
     def factor(self) -> Factor:

@@ -128,7 +128,7 @@ def check_split_weights(source: Source, splits: list[Split]) -> None:
         )
 
 
-#: The alphas where none are given, in units of a typical k(x, x).
+#: The alphas where none are given, in units of a typical k(x, x) and weight.
 DEFAULT_ALPHAS = np.logspace(-3, 3, 13)
 LEARNED_METRIC_ALPHAS = np.logspace(-6, 3, 19)
 #: The widths that gammas="auto" stands for, in units of gamma="scale".
@@ -148,12 +148,14 @@ MIN_ROWS_TO_WARN = 100
 def default_alpha_grid(
     kernel: Kernel, source: Source, *, is_learned: bool
 ) -> np.ndarray:
-    """The default grid, scaled to the kernel's values.
+    """The default grid, scaled to the kernel's values and the weights.
 
     Under a metric that was learnt, far smaller ridges may be best.
     """
     diagonal = arrays.to_host(kernel.diag(probe_rows(source).points))
     typical = float(np.mean(np.abs(diagonal), dtype=np.float64))
+    if source.is_weighted:
+        typical *= source.total_weight / np.count_nonzero(source.weights)
     is_in_range = 1e-100 < typical < 1e100
     grid = LEARNED_METRIC_ALPHAS if is_learned else DEFAULT_ALPHAS
     return grid * (10.0 ** round(np.log10(typical)) if is_in_range else 1)
@@ -437,6 +439,13 @@ class RidgeSearchMixin(BaseKernelRidge):
         learned = None
         if gammas is None:
             gammas, learned = self._automatic_gammas(problem)
+        rules = {gamma for gamma in gammas if isinstance(gamma, str)}
+        is_metric = not rules.isdisjoint((LEARN_ARD, LEARN_MATRIX))
+        if self.cv is None and splits == "gcv" and is_metric:
+            # Generalised cross-validation takes all leverages to be alike. Where noise
+            # differs among rows it chose an alpha of 1e-6 instead of 0.1, and the RMSE
+            # was .66 instead of .15 on 12 000 rows.
+            search = replace(search, splits="loo")
         best, best_gamma = None, None
         errors: list[np.ndarray] = []  # sums of other widths are not kept
         stopping_rule = None if sizes is None else FixedSize(sizes[-1])
@@ -447,8 +456,7 @@ class RidgeSearchMixin(BaseKernelRidge):
                 problem = self._with_gamma(problem, gamma)
             landmarks = self._select_landmarks(problem, stopping_rule)
             if alphas is None:
-                is_learned = LEARN_ARD in gammas or LEARN_MATRIX in gammas
-                is_learned = is_learned or bool(self.optimize_landmarks)
+                is_learned = is_metric or bool(self.optimize_landmarks)
                 alphas = default_alpha_grid(
                     problem.kernel, source, is_learned=is_learned
                 )

@@ -288,9 +288,9 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
     ----------
     alphas : array-like of float, default=None
         Values of alpha to compare, all positive. None compares 13 values from 1e-3 to
-        1e3, in units of a typical k(x, x); from 1e-6 for gamma="ard" or "matrix". With
-        `optimize_landmarks` and one gamma, None is the noise that was learnt with the
-        landmarks.
+        1e3, in units of a typical k(x, x) and of the mean weight; from 1e-6 for
+        gamma="ard" or "matrix". With `optimize_landmarks` and one gamma, None is the
+        noise that was learnt with the landmarks.
     kernel : str, callable or Kernel, default="rbf"
         Kernel, as for `Nystroem`.
     gamma : float, sequence of float, str or None, default=None
@@ -312,9 +312,10 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         "auto" does the same, and with fewer rows compares 1/16, 1/4, 1, 4 and 16 times
         gamma="scale".
     cv : None, "gcv", "loo", int, splitter or iterable, default=None
-        None or "gcv" is generalised cross-validation, "loo" exact leave-one-out, an int
-        the number of random folds. A splitter or an iterable of (train, test) row
-        numbers is used as given. With `scoring`, None means "loo".
+        "gcv" is generalised cross-validation, "loo" exact leave-one-out, an int the
+        number of random folds. A splitter or an iterable of (train, test) row numbers
+        is used as given. None means "loo" with `scoring` or where gamma="ard" or
+        "matrix" is compared, else "gcv".
     scoring : str or callable, default=None
         Scorer of scikit-learn for predictions of held-out rows, by name or as
         `scorer(estimator, X, y)`, whose X are row numbers. None is the negative mean

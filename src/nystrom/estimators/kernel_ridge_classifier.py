@@ -291,8 +291,8 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
     ----------
     alphas : array-like of float, default=None
         Values of alpha to compare, all positive. None compares 13 values from 1e-3 to
-        1e3, in units of a typical k(x, x). Of equally good ones the largest is
-        selected.
+        1e3, in units of a typical k(x, x) and of the mean weight. Of equally good ones
+        the largest is selected.
     kernel : str, callable or Kernel, default="rbf"
         Kernel, as for `Nystroem`.
     gamma : float, sequence of float, str or None, default=None

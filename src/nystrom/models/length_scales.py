@@ -64,6 +64,8 @@ class TrainingSubset:
     intercept_std: float  # 0 without an intercept
     n_landmarks: int
     center: Any = 0.0  # what was subtracted from the rows
+    mean_weight: float = 1.0  # what the weights were divided by
+    row_numbers: np.ndarray | None = None  # in the source
 
     @classmethod
     def from_source(
@@ -90,7 +92,8 @@ class TrainingSubset:
             rows = stream.sample_rows(max_rows, n)
         Y = np.asarray(arrays.to_host(source.targets[rows]), np.float64)
         weights = source.weights_of(rows)
-        w = weights / weights.mean()
+        mean_weight = float(weights.mean())
+        w = weights / mean_weight
         X, center = fetch_rows(source, rows, engine), 0.0
         if sp.issparse(X) and not dense:
             X = X.astype(np.float64)
@@ -105,6 +108,8 @@ class TrainingSubset:
             INTERCEPT_STD if intercept else 0.0,
             min(size, len(rows)),
             center,
+            mean_weight,
+            rows,
         )
 
     def __getitem__(self, rows: slice) -> TrainingSubset:

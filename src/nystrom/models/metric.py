@@ -207,6 +207,11 @@ def _sums_block(
     return Z.T @ Z, Z.T @ (scale * np.asarray(block.targets))
 
 
+def n_train_rows(n_rows: int) -> int:
+    """How many of the rows of a subset, the first ones, metrics are fitted to."""
+    return max(n_rows - round(HELD_OUT_SHARE * n_rows), 1)
+
+
 @dataclass(frozen=True, eq=False)
 class MetricSearch:
     """Rows to fit and rows to compare metrics by; the first rows are landmarks."""
@@ -218,8 +223,7 @@ class MetricSearch:
     @classmethod
     def from_subset(cls, subset: TrainingSubset, engine: Engine) -> MetricSearch:
         """The last rows of the subset, which are in random order, are held out."""
-        m = len(subset.X)
-        n_train = max(m - round(HELD_OUT_SHARE * m), 1)
+        n_train = n_train_rows(len(subset.X))
         first, last = subset[:n_train], subset[n_train:]
         first = replace(first, n_landmarks=min(subset.n_landmarks, n_train))
         return cls(first, last, engine)

@@ -76,7 +76,9 @@ class Posterior:
         row of weight w counts as w rows; else weights are about noise, and rows count
         alike.
         """
-        rows = sorted_row_sample(source.n_rows, MAX_CALIBRATION_ROWS, seed)
+        rows = landmarks.held_out
+        if rows is None:
+            rows = sorted_row_sample(source.n_rows, MAX_CALIBRATION_ROWS, seed)
         rows = rows[source.weights_of(rows) > 0]
         if len(rows) < MIN_CALIBRATION_ROWS or not np.all(self.alphas > 0):
             return self
@@ -98,13 +100,16 @@ class Posterior:
     def scaled_to(self, scores: np.ndarray, weights: np.ndarray) -> Posterior:
         """Scaled so that these scores (m, t) have mean square 1; as it is if it can't.
 
-        The weights (m,) are those of the rows.
+        The weights (m,) are those of the rows. A target that is fitted exactly stays as
+        it is, and changes no other.
         """
+        is_exact = (self.scales == 0) | ~scores.any(axis=0)
+        scores = np.where(is_exact, 1.0, scores)
         order = np.argsort(scores, axis=0)
         scores = np.take_along_axis(scores, order, axis=0)
         score_weights = weights[order] if np.ptp(weights) else None
         factor = np.sqrt(np.average(scores**2, axis=0, weights=score_weights))
-        if not np.all(np.isfinite(factor) & (factor > 0)):
+        if is_exact.all() or not np.all(np.isfinite(factor) & (factor > 0)):
             return self
         return replace(
             self,

@@ -358,7 +358,9 @@ class ExactPosterior:
             mask = self.alphas == alpha
             residuals = np.abs(dual[np.ix_(kept, mask)] * variance[:, None])
             variance = np.maximum(variance - noise, 0) + alpha
-            scores[:, mask] = residuals / np.sqrt(variance[:, None] * self.scales[mask])
+            std = np.sqrt(variance[:, None] * self.scales[mask])
+            with np.errstate(divide="ignore", invalid="ignore"):  # a target that is 0
+                scores[:, mask] = residuals / std
         return posterior.scaled_to(scores, w[kept])
 
     def _posterior(self) -> Posterior:
