@@ -100,8 +100,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         Seed of the random numbers. The same int gives the same landmarks for every
         storage and number of threads.
     n_landmarks : int or None, default=1000
-        Number of landmarks. With `max_kl` or `max_trace_error` it is an upper limit,
-        and None means no limit.
+        Number of landmarks. With `max_kl` or `max_trace_error` it is an upper limit, or
+        None for no limit.
     sampler : str, callable or array-like, default="auto"
         How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
         "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
