@@ -690,8 +690,8 @@ def test_gradients_that_an_optimiser_cannot_have():
     [
         (CompoundKernel([RBF(), Matern()]), 0.1, "A CompoundKernel has several"),
         (RBF(-1.0) + WhiteKernel(), 0.1, "negative or not a number"),
-        (RBF(), np.full(80, -1.0), "alpha, the variance"),
-        (RBF(), np.full(80, np.nan), "alpha, the variance"),
+        (RBF(), np.full(80, -1.0), "alpha contains a noise variance"),
+        (RBF(), np.full(80, np.nan), "alpha contains a noise variance"),
         (RBF(), np.full((80, 1), 0.1), r"alpha must be a scalar.*\(80, 1\)"),
     ],
 )
