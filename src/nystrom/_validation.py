@@ -70,8 +70,8 @@ def check_positive(
     if not is_real or not 0 < float(value) < below:
         bound = "" if below == np.inf else f" and < {below:g}"
         raise ValueError(
-            f"{name}={value!r} is not allowed; {name} must be a finite number > 0{bound}"
-            f"{alternative}."
+            f"{name}={value!r} is not allowed; {name} must be a finite number > 0"
+            f"{bound}{alternative}."
         )
     return float(value)
 
@@ -92,8 +92,8 @@ def check_numbers(
     ):
         bound = "> 0" if positive else ">= 0"
         raise ValueError(
-            f"{name}={values!r} is not allowed; {name} must be a finite number {bound}, or "
-            f"several of them{alternative}."
+            f"{name}={values!r} is not allowed; {name} must be a finite number "
+            f"{bound}, or several of them{alternative}."
         )
     return given.astype(np.float64)
 

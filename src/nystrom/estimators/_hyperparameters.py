@@ -64,7 +64,8 @@ def warn_of_residual(fit: ProcessFit) -> None:
         warn(
             "The variance that the landmarks do not explain exceeds the noise "
             f"({per_row:.3g} times), so the posterior is far from that of the exact "
-            "process. Use more landmarks, add WhiteKernel() to the kernel, or raise alpha."
+            "process. Use more landmarks, add WhiteKernel() to the kernel, or raise "
+            "alpha."
         )
 
 
@@ -91,8 +92,8 @@ def check_kernel_and_noise(kernel: Any, alpha: Any, n_rows: int) -> None:
         )
     if not np.all(np.isfinite(alpha) & (alpha >= 0)):
         raise ValueError(
-            "alpha contains a noise variance that is negative or not finite; use finite "
-            "numbers >= 0."
+            "alpha contains a noise variance that is negative or not finite; use "
+            "finite numbers >= 0."
         )
 
 
