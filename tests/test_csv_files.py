@@ -288,7 +288,7 @@ def test_another_delimiter_is_named(lines, tmp_path):
         ({"delimiter": ""}, "delimiter='' is not allowed"),
         ({"decimal": 3}, "decimal=3 is not allowed"),
         ({"encoding": "klingon"}, "encoding='klingon' is not allowed"),
-        ({"header": 0}, "header=0 is not allowed; header is True or False"),
+        ({"header": 0}, "header=0 is not allowed; header must be True or False"),
         ({"header": None}, "header=None is not allowed"),
     ],
 )

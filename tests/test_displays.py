@@ -148,7 +148,7 @@ def test_error_path_says_where_the_goal_is_not_reached(mapped):
 
 def test_error_path_needs_one(X):
     landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=10, random_state=0)
-    with pytest.raises(ValueError, match=r"not known here.*fit_transform"):
+    with pytest.raises(ValueError, match=r"did not compute.*fit_transform"):
         ErrorPathDisplay.from_landmarks(landmarks)
     with pytest.raises(ValueError, match="goal=-1 is not allowed"):
         ErrorPathDisplay(np.ones(3), goal=-1)

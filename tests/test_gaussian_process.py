@@ -762,8 +762,8 @@ def test_a_length_scale_for_each_feature(n_features, n_landmarks, optimizer, rng
     [
         (CompoundKernel([RBF(), Matern()]), 0.1, "A CompoundKernel has several"),
         (RBF(-1.0) + WhiteKernel(), 0.1, "negative or not a number"),
-        (RBF(), np.full(80, -1.0), "alpha, the variance"),
-        (RBF(), np.full(80, np.nan), "alpha, the variance"),
+        (RBF(), np.full(80, -1.0), "alpha contains a noise variance"),
+        (RBF(), np.full(80, np.nan), "alpha contains a noise variance"),
         (RBF(), np.full((80, 1), 0.1), r"alpha must be a scalar.*\(80, 1\)"),
     ],
 )

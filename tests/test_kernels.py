@@ -144,7 +144,7 @@ def test_parameters_per_feature(kernel, formula, rng):
 def test_other_parameters_out_of_range_are_errors():
     with pytest.raises(ValueError, match=r"nu=2.0 is not available; allowed: 0.5"):
         kernels.Matern(1.0, nu=2.0)
-    with pytest.raises(ValueError, match="is a finite number > 0"):
+    with pytest.raises(ValueError, match="must be a finite number > 0"):
         kernels.Matern([1.0, 0.0])
     with pytest.raises(ValueError, match=r"alpha=0.* is not allowed"):
         kernels.RationalQuadratic(1.0, alpha=0)

@@ -2,12 +2,12 @@
 How do I fit a Gaussian process to very many rows?
 ==================================================
 
-By a change of import. Time and memory are linear in the number of rows, and bounds on
-the exact marginal likelihood come with the fit. The same lines fit a million rows, from
-an array or from a file.
+Import ``GaussianProcessRegressor`` from ``nystrom`` instead of scikit-learn. Its time
+and memory are linear in the number of rows, and it reports bounds on the exact marginal
+likelihood. The same lines fit a million rows, from an array or from a file.
 
-When not to use it: where the function varies on a scale that a few thousand landmarks
-cannot resolve, gradient boosting is the better choice.
+When not to use it: for predictions alone, ``KernelRidgeCV`` is faster. If the function
+varies on a scale that a few thousand landmarks cannot resolve, use gradient boosting.
 """
 
 import matplotlib.pyplot as plt
@@ -24,8 +24,8 @@ model = GaussianProcessRegressor(kernel, n_landmarks=150, random_state=0).fit(X,
 print(model.kernel_)
 
 # %%
-# The divergence from the posterior of the exact process is at most this. ``max_kl=``
-# selects as many landmarks as a given divergence takes.
+# ``kl_bound_`` is an upper bound on the divergence from the posterior of the exact
+# process. ``max_kl=`` selects as many landmarks as are needed for a given bound.
 print(model.kl_bound_)
 
 # %%

@@ -5,9 +5,9 @@ How do I fit a composite Gaussian-process kernel to a long series?
 Sixty years of weekly values with a trend, seasons whose shape drifts, and noise. The
 series is generated, in the shape of the record of CO₂ at Mauna Loa
 (``fetch_openml(data_id=41187)``), of which scikit-learn's own example uses monthly
-means. With landmarks all weeks can be used, and the kernel is the same object.
+means. With landmarks, the fit can use all weeks, and the kernel is the same object.
 
-When not to use it: with at most two thousand values scikit-learn's class is exact and
+When not to use it: with at most two thousand values, scikit-learn's class is exact and
 fast enough.
 """
 
@@ -43,9 +43,9 @@ model.fit(years[known, None], values[known] - mean)
 print(model.kernel_)
 
 # %%
-# The bounds say how far this is from the exact process on all weeks. scikit-learn's own
-# class with the same hyper-parameters has the exact value, which lies between them, and
-# nearly the same predictions. Each step of its optimiser would take as long.
+# The bounds enclose the log marginal likelihood of the exact process on all weeks.
+# scikit-learn's class computes its exact value for the same hyper-parameters, and has
+# nearly the same predictions. Each step of its optimiser would take as long as this.
 print(model.evidence_bounds_, model.kl_bound_)
 exact = ExactProcess(model.kernel_, optimizer=None)
 exact.fit(years[known, None], values[known] - mean)
@@ -54,7 +54,7 @@ gap = model.predict(years[:, None]) - exact.predict(years[:, None])
 print(f"largest difference of the means: {np.abs(gap).max():.3f}")
 
 # %%
-# Ten years ahead, that were not seen.
+# The prediction for ten years that were not used for the fit.
 predicted, std = model.predict(years[:, None], return_std=True)
 late = years > 2000
 figure, axes = plt.subplots(figsize=(7, 3))

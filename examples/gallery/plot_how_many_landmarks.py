@@ -24,13 +24,13 @@ display = ErrorPathDisplay.from_estimator(features, goal=0.05)
 display.ax_.set_title("relative trace error on the digits")
 
 # %%
-# This many landmarks have an error of five per cent. ``truncate`` returns the map of
-# the first landmarks without another pass over the rows.
+# The smallest number of landmarks with an error of at most five per cent. ``truncate``
+# returns the features of the first landmarks without another pass over the rows.
 print(display.n_landmarks)
 fewer = features.truncate(display.n_landmarks)
 print(np.abs(fewer.transform(X) - Z[:, : display.n_landmarks]).max())
 
 # %%
-# The error can also be given instead of the number.
+# You can also give the error instead of the number.
 wanted = Nystroem(gamma=0.0003, n_components=None, max_trace_error=0.05, random_state=0)
 print(wanted.fit_transform(X).shape[1], wanted.approximation_error_)

@@ -36,8 +36,8 @@ print(model.kernel_)
 # %%
 # GPyTorch's SGPR is trained by Adam. One run starts from these points and
 # hyper-parameters, the other from uniform rows and default hyper-parameters. The bound
-# is per row. The landmarks have a better bound without any step than uniform rows after
-# 40 steps.
+# is per row. Without any step, the landmarks have a better bound than uniform rows have
+# after 40 steps.
 if importlib.util.find_spec("gpytorch"):
     import warnings
 

@@ -4,8 +4,8 @@ How do I fit a model to a file larger than memory?
 
 The model reads the file block by block and writes its predictions block by block.
 
-When not to use it: if the rows fit into memory, load them; reading from a file costs a
-few per cent in each pass, and more from CSV.
+When not to use it: if the rows fit into memory, load them. In our measurements a fit
+takes a quarter longer from ``.npy`` files, and two thirds longer from CSV.
 """
 
 import tempfile

@@ -57,7 +57,7 @@ def check_float(value: Any, name: str, minimum: float = -np.inf) -> float:
         bound = "" if minimum == -np.inf else f" >= {minimum:g}"
         shown = value if is_real else repr(value)
         raise ValueError(
-            f"{name}={shown} is not allowed; {name} is a finite number{bound}."
+            f"{name}={shown} is not allowed; {name} must be a finite number{bound}."
         )
     return float(value)
 
@@ -70,8 +70,8 @@ def check_positive(
     if not is_real or not 0 < float(value) < below:
         bound = "" if below == np.inf else f" and < {below:g}"
         raise ValueError(
-            f"{name}={value!r} is not allowed; {name} is a finite number > 0{bound}"
-            f"{alternative}."
+            f"{name}={value!r} is not allowed; {name} must be a finite number > 0"
+            f"{bound}{alternative}."
         )
     return float(value)
 
@@ -92,8 +92,8 @@ def check_numbers(
     ):
         bound = "> 0" if positive else ">= 0"
         raise ValueError(
-            f"{name}={values!r} is not allowed; {name} is a finite number {bound}, or "
-            f"several of them{alternative}."
+            f"{name}={values!r} is not allowed; {name} must be a finite number "
+            f"{bound}, or several of them{alternative}."
         )
     return given.astype(np.float64)
 
@@ -101,7 +101,9 @@ def check_numbers(
 def check_bool(value: Any, name: str) -> bool:
     """True or False: a text such as "no" would count as True."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name}={value!r} is not allowed; {name} is True or False.")
+        raise ValueError(
+            f"{name}={value!r} is not allowed; {name} must be True or False."
+        )
     return bool(value)
 
 

@@ -100,7 +100,9 @@ class ErrorPathDisplay(BaseDisplay):
     ) -> Self:
         """Draw the error path of landmarks.
 
-        The path must be known, from a pass over all rows.
+        A pass over all rows must have computed the path: that of a fit by
+        `KernelRidge`, a ridge classifier, `KernelPCA` or `KernelCCA`, that of
+        `Nystroem.fit_transform`, or that of a selection with `max_trace_error`.
 
         Parameters
         ----------
@@ -124,10 +126,10 @@ class ErrorPathDisplay(BaseDisplay):
         path = landmarks.error_path
         if path is None:
             raise ValueError(
-                "The errors for fewer landmarks are not known here. Call fit_transform "
-                "instead of Nystroem.fit, fit KernelRidge, KernelPCA or KernelCCA, or "
-                "select landmarks with max_trace_error=. (Landmarks without an order "
-                "have no such errors.)"
+                "This fit did not compute the errors for fewer landmarks. Call "
+                "fit_transform instead of Nystroem.fit, fit KernelRidge, KernelPCA or "
+                "KernelCCA, or select landmarks with max_trace_error=. (Landmarks "
+                "without an order have no such errors.)"
             )
         name = landmarks.sampler if name is None else name
         return cls(path, goal=goal, name=name).plot(ax, **line)
@@ -541,7 +543,7 @@ class CoverageDisplay(BaseDisplay):
         if not hasattr(estimator, "predict"):
             raise TypeError(
                 f"{type(estimator).__name__} does not predict; CoverageDisplay needs "
-                "a fitted KernelRidge or KernelRidgeCV."
+                "a fitted KernelRidge, KernelRidgeCV or GaussianProcessRegressor."
             )
         mean, std = estimator.predict(X, return_std=True, noise=noise)
         return cls.from_predictions(y, mean, std, name=name, ax=ax, **line)

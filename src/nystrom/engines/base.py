@@ -105,9 +105,9 @@ class SumTree:
 
 
 class SumSink(OrderedSink):
-    """A sink that adds up what each tile gives, in the order of the tiles.
+    """Sink that sums the results of all tiles, in the order of the tiles.
 
-    For passes that make rows and sums at once.
+    It is for passes that compute rows and sums at once.
     """
 
     def __init__(self, tile: int) -> None:
@@ -128,7 +128,7 @@ ProgressHook = Callable[[str, int, int], None]
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """`verbose=0`."""
+    """Show no progress, as for `verbose=0`."""
 
 
 class ProgressHooks:

@@ -168,6 +168,6 @@ def current_device() -> str | None:
 
 
 def checkpointed(engine: Engine) -> Engine:
-    """The engine, with its passes saved where a checkpoint is in use."""
+    """Return the engine, or one that saves its passes if a checkpoint is in use."""
     run = _run.get()
     return engine if run is None else Checkpoint(engine, run)

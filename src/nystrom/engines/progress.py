@@ -219,23 +219,24 @@ TEXT_COLUMNS = 46
 
 
 class Bar(WorkEstimate):
-    """One line for the whole of a call, as a context; it is a hook of engines.
+    """Progress bar for a whole call, as a context manager and a hook of engines.
 
-    On a terminal or in a notebook the line is drawn over itself. A log gets a line
-    every few seconds, fewer as time goes by, and one at the end.
+    On a terminal or in a notebook, the bar is one line that is drawn again. A log gets
+    a line every few seconds, fewer as time goes by, and one at the end.
 
     Parameters
     ----------
     stream : text file or None
-        Where it is written; None is standard error.
+        Stream to which the bar is written; None means standard error.
     width : int
-        Of the bar, in characters, where there is room.
+        Largest width of the bar in characters.
     name : str
-        What the call is called.
+        Name of the call, shown before the bar.
     patience : float
-        A call that takes fewer seconds shows nothing.
+        Seconds before the bar is shown; shorter calls show nothing.
     passes, selections : float, int
-        The work of the call: see `WorkEstimate`.
+        Number of passes over all rows after a selection, and number of selections. The
+        remaining time is estimated from these.
     """
 
     width: int

@@ -27,19 +27,18 @@ DEVICE_TILES_PER_TASK = 16
 
 
 class Threads(BlockEngine):
-    """Runs passes on `n_jobs` threads.
+    """Run passes on threads of this process.
 
     Parameters
     ----------
     n_jobs : int or None
-        None: as `joblib.parallel_config` says, else as many threads as BLAS may use,
-        hence few inside joblib's or Dask's workers. -1: all cores that a container's
-        quota allows.
+        Number of threads. None means as many as `joblib.parallel_config` says, or
+        otherwise as many as BLAS may use (few inside workers of joblib or Dask); -1
+        means all cores that the quota of a container allows.
     progress : callable
-        Called with (pass, tiles done, tiles in all).
+        Called with (pass, tiles done, tiles in total).
     tiles_per_task : int
-        At most so many tiles of rows per task: enough for the overhead of a task to
-        vanish. No result depends on it.
+        Largest number of tiles per task. It affects only the time.
     """
 
     n_threads: int

@@ -63,8 +63,9 @@ def warn_of_residual(fit: ProcessFit) -> None:
     if per_row > 1:
         warn(
             "The variance that the landmarks do not explain exceeds the noise "
-            f"({per_row:.3g} times), so the posterior differs much from the exact one. "
-            "Use more landmarks, add WhiteKernel() to the kernel, or raise alpha."
+            f"({per_row:.3g} times), so the posterior is far from that of the exact "
+            "process. Use more landmarks, add WhiteKernel() to the kernel, or raise "
+            "alpha."
         )
 
 
@@ -72,15 +73,15 @@ def check_kernel_and_noise(kernel: Any, alpha: Any, source: Source) -> None:
     """Refuse what has no evidence, before anything is computed."""
     if any(isinstance(part, gp.CompoundKernel) for part in kernel_parts(kernel)):
         raise ValueError(
-            "A CompoundKernel has several values for each two rows, but a process "
-            "needs one. Fit a process for each of its kernels, or add them."
+            "A CompoundKernel has several values for each pair of rows, but a Gaussian "
+            "process needs one. Fit one model for each of its kernels, or add them."
         )
     with np.errstate(invalid="ignore", divide="ignore"):
         theta = kernel.theta
     if np.isnan(theta).any():
         raise ValueError(
             f"kernel={kernel} has a hyper-parameter that is negative or not a number; "
-            "all of them are positive."
+            "all must be positive."
         )
     if source.n_features is not None:
         with np.errstate(all="ignore"):
@@ -94,8 +95,8 @@ def check_kernel_and_noise(kernel: Any, alpha: Any, source: Source) -> None:
         )
     if not np.all(np.isfinite(alpha) & (alpha >= 0)):
         raise ValueError(
-            "alpha, the variance of the noise of each row, holds a number that is "
-            "negative or not finite."
+            "alpha contains a noise variance that is negative or not finite; use "
+            "finite numbers >= 0."
         )
 
 

@@ -58,95 +58,105 @@ EXACT_ATTRIBUTES = ("y_train_", "L_", "_y_train_mean", "_y_train_std")
 
 
 class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
-    """Gaussian-process regression on landmarks.
+    """Gaussian process regression on landmarks.
 
-    A drop-in for `sklearn.gaussian_process.GaussianProcessRegressor`, in O(n·s²) time
-    with s landmarks and memory that does not grow with n. With no more rows than
-    `n_landmarks`, scikit-learn's own class does the work, and the answer is exact.
+    A drop-in replacement for `sklearn.gaussian_process.GaussianProcessRegressor` that
+    runs in O(n·s²) time with s landmarks, in memory that does not grow with the number
+    of rows n. With no more rows than `n_landmarks`, scikit-learn's own class does the
+    work and the result is exact. If you only need predictions and intervals,
+    `KernelRidgeCV` is faster.
 
-    The hyper-parameters maximise a lower bound on the log marginal likelihood, the
-    collapsed bound of Titsias (2009): on the exact likelihood of 400 rows to begin
-    with, then on 8 rows per landmark (2,000 to 16,000), with landmarks selected again
-    in between, and by up to three steps on all rows, or on n of them with
-    n·n_landmarks² ≤ 2³⁵ (34,000 rows for 1000 landmarks).
+    The hyper-parameters maximise the collapsed bound of Titsias (2009), a lower bound
+    on the log marginal likelihood. The search uses 400 rows first, then 8 rows per
+    landmark (2,000 to 16,000 rows), and ends with up to three steps on all rows, or on
+    n rows with n·n_landmarks² ≤ 2³⁵ (34,000 rows for 1000 landmarks).
+
+    Read more in the :doc:`user guide </gaussian_process>`.
 
     Parameters
     ----------
     kernel : kernel instance, default=None
-        A kernel of `sklearn.gaussian_process.kernels`, or of `nystrom.kernels`. None is
-        `ConstantKernel() * RBF()`. A `WhiteKernel` in a sum is the noise, which
-        landmarks need: without one, alpha is all there is.
+        Covariance function: a kernel of `sklearn.gaussian_process.kernels` or of
+        `nystrom.kernels`. None means `ConstantKernel() * RBF()`. Add a `WhiteKernel`
+        for the noise of the targets: landmarks cannot approximate a process without
+        noise, and the default of `alpha` is nearly none.
     alpha : float or ndarray of shape (n_samples,), default=1e-10
-        Variance of further noise, of all targets or of each row.
+        Noise variance that is added to that of a `WhiteKernel`: one number for all
+        rows, or one per row. It is not learnt.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
-        How hyper-parameters are found, as for scikit-learn. None keeps the kernel's.
+        Optimiser of the hyper-parameters, or a function with scikit-learn's signature.
+        None keeps the hyper-parameters of `kernel`.
     n_restarts_optimizer : int, default=0
-        Further random starts of the optimiser. Not used where landmarks are moved and
-        the kernel is a constant times `RBF` or `Matern`, with noise or without: the
-        move then has starts of its own.
+        Number of further random starts of the optimiser. It has no effect with
+        `optimize_landmarks` and a kernel `ConstantKernel() * k`, with or without a
+        `WhiteKernel`, where k is `RBF` or `Matern`.
     normalize_y : bool, default=False
-        Whether targets are centred and divided by their deviation.
+        Whether to centre the targets and divide them by their standard deviation.
     copy_X_train : bool, default=True
-        Whether scikit-learn's own class copies the rows it keeps.
+        Whether exact mode keeps a copy of X.
     n_targets : int, default=None
-        How many targets draws from the prior have.
+        Number of targets of draws from the prior, before `fit`. None means 1.
     random_state : int, RandomState instance or None, default=None
-        Draws of restarts and landmarks.
+        Seed of the random numbers. The same int gives the same landmarks for every
+        storage and number of threads.
     n_landmarks : int or None, default=1000
-        How many landmarks. With `max_kl` or `max_trace_error` the most there may be;
+        Number of landmarks. With `max_kl` or `max_trace_error` it is an upper limit, or
         None for no limit.
-    sampler : str, callable or array, default="auto"
-        How landmarks are chosen, as for `Nystroem`.
+    sampler : str, callable or array-like, default="auto"
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
     max_trace_error : float, default=None
-        As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
+        Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K.
     max_kl : float, default=None
-        As many landmarks as take `kl_bound_` to at most this, at `kernel_`.
+        Select as many landmarks as needed for `kl_bound_` ≤ `max_kl`. It cannot be
+        combined with `max_trace_error` or `optimize_landmarks`.
     metric : {"matrix"} or None, default=None
-        "matrix" learns a linear map of the features, as gamma="matrix" of
-        `KernelRidge` does; the kernel is then one of mapped rows. Without
-        `optimize_landmarks`, the map is the identity where the one that is learnt makes
-        400 rows less likely.
+        "matrix" learns a linear map of the features from the targets and applies it
+        before the kernel, like gamma="matrix" of `KernelRidge`. The map is the identity
+        if the learnt one does not make the targets more likely. None uses no map.
     optimize_landmarks : bool, default=False
-        Whether landmarks move along the gradient of the bound, together with the
-        hyper-parameters. With `ConstantKernel() * k + WhiteKernel()`, k an RBF or
-        Matern kernel, as in `KernelRidge`: up to 100 steps on 40 rows per landmark,
-        with the map of `metric`, kept if rows that were not seen are more likely. Where
-        these rows times n_landmarks² are at most 2²⁹, up to 60 steps on all of them
-        follow, and the map is the identity where the bound is larger without it. With
-        other kernels of distances and dot products up to 60 steps on 24 rows per
-        landmark, kept if the bound on all rows rises.
-    n_jobs : int, default=None
-        Threads. None: as many as BLAS may use; -1: all cores.
+        Whether to move the landmarks along the gradient of the bound, together with the
+        hyper-parameters. Landmarks are then points instead of rows. The result is used
+        only if held-out rows become more likely or the bound rises. For sums and
+        products of kernels of a distance and dot products.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
     verbose : int, default=0
         1 shows a progress bar.
 
     Attributes
     ----------
     kernel_ : kernel instance
-        scikit-learn's kernel with the hyper-parameters that were found.
+        The kernel of scikit-learn with the learnt hyper-parameters. With
+        metric="matrix", its attributes `kernel` and `transform` are that kernel and the
+        map.
     X_train_ : array
         The landmarks; all rows in exact mode.
     alpha_ : ndarray of shape (n_landmarks,) or (n_landmarks, n_targets)
-        Dual coefficients of the landmarks, for normalised targets.
-    dual_coef_ : ndarray of the same shape
-        The same for the targets as they are.
+        Dual coefficients of the landmarks, for targets after `normalize_y`.
+    dual_coef_ : ndarray of shape (n_landmarks,) or (n_landmarks, n_targets)
+        Dual coefficients of the landmarks, in the units of the targets.
     log_marginal_likelihood_value_ : float
-        The collapsed bound at `kernel_.theta`, on all rows; exact in exact mode.
+        The collapsed bound on all rows at `kernel_.theta`; the log marginal likelihood
+        in exact mode.
     evidence_bounds_ : tuple of float
-        Lower and upper bounds on the exact log marginal likelihood at `kernel_.theta`.
+        Lower and upper bounds on the log marginal likelihood of the exact process, the
+        one with `kernel_` and without landmarks.
     kl_bound_ : float
-        The Kullback-Leibler divergence of this posterior from the exact one is at most
-        this, the difference of these bounds.
+        Upper bound on the Kullback-Leibler divergence of the posterior from that of the
+        exact process: the difference of `evidence_bounds_`. 0 in exact mode.
     landmarks_ : Landmarks
-        All that is known about the landmarks; prints as one line.
+        The landmarks with indices, errors and cost; prints as one line.
     approximation_error_ : TraceError or None
-        tr(K − K̃)/tr K.
+        Relative trace error tr(K − K̃)/tr K.
     n_features_in_ : int
         Number of features seen during fit.
 
     See Also
     --------
-    KernelRidgeCV : The same mean, with parameters by cross-validation.
+    KernelRidgeCV : The same mean, with cross-validated parameters.
     sklearn.gaussian_process.GaussianProcessRegressor : Exact Gaussian processes.
 
     Examples
@@ -222,10 +232,10 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         X : array-like, list of objects, path or Source, (n_samples, n_features)
             Training rows.
         y : array-like or path, of shape (n_samples,) or (n_samples, n_targets)
-            Targets. None where the source has them.
+            Targets. None if the source has them.
         sample_weight : float, array-like or path, default=None
-            The variance of the noise of a row of weight w is that of the others,
-            divided by w; weight 0 excludes it.
+            Weights of the rows. A row of weight w has 1/w times the noise variance of a
+            row of weight 1; weight 0 excludes it.
 
         Returns
         -------
@@ -358,37 +368,38 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     ) -> Any:
         """Predict the targets of rows, with s kernel evaluations each.
 
-        Before `fit` from the prior.
+        Before `fit`, the predictions are those of the prior.
 
         Parameters
         ----------
         X : array-like, list of objects, path or Source, (n_samples, n_features)
             Rows.
         return_std : bool, default=False
-            Whether to return the predictive standard deviation too. As for
-            scikit-learn, the noise of a `WhiteKernel` is a part of it, alpha is not.
+            Whether to return the predictive standard deviation too. As in scikit-learn,
+            it includes the noise of a `WhiteKernel`, but not `alpha`.
         return_cov : bool, default=False
-            Whether to return the covariance of all rows instead.
+            Whether to return the joint covariance of the rows too.
         out : str, Path or array, default=None
-            Where predictions go, as for `KernelRidge.predict`.
+            File or array to which the predictions are written, as for
+            `KernelRidge.predict`.
         interval : float, default=None
-            The coverage of a prediction interval, such as 0.95, by the residuals of
-            rows that are left out one by one, as for `KernelRidge.predict`.
+            Coverage of prediction intervals to return, between 0 and 1, such as 0.95.
+            They come from the residuals of rows that are left out one by one, as for
+            `KernelRidge.predict`.
         noise : bool, default=False
-            Whether deviations include alpha too; where rows have their own, the mean
-            of the noise, a geometric one if there are landmarks.
+            Whether standard deviations include `alpha`, or its mean over the rows.
 
         Returns
         -------
         mean : array of shape (n_samples,) or (n_samples, n_targets)
-            Predictions; `out` where it is given.
+            Predictions, or `out` if it is given.
         std : ndarray of the same shape
             Only with `return_std`, and without `out`.
         cov : ndarray of shape (n_samples, n_samples) or \
 (n_samples, n_samples, n_targets)
             Only with `return_cov`.
         lower, upper : ndarrays of the shape of mean
-            Only with `interval`, and in place of the predictions.
+            Ends of the intervals, in place of the predictions. Only with `interval`.
         """
         if return_std and return_cov:
             raise RuntimeError(
@@ -472,22 +483,21 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Draw functions from the posterior, and evaluate them at rows.
 
-        A draw is zᵀu + e: u from the posterior of the features, the same for all rows,
-        and e from the part of the kernel that the landmarks do not explain, whose
-        variance is small with enough landmarks. e is drawn jointly within each 1,000
-        consecutive rows, and independently between them: at the border of two such
-        blocks neighbours may differ by e. Sort rows so that neighbours are consecutive,
-        or draw at most 1,000 rows for the exact joint distribution. Memory grows
-        linearly with the rows.
+        A draw is the sum of two parts. The part that the landmarks explain is the same
+        function for all rows. The rest, whose variance is small with enough landmarks,
+        is drawn jointly for each 1,000 consecutive rows, and independently between
+        these blocks. Up to 1,000 rows the joint distribution is therefore exact. With
+        more rows, sort them so that neighbours are consecutive. Memory grows linearly
+        with the rows.
 
         Parameters
         ----------
         X : array-like, list of objects, path or Source, (n_samples_X, n_features)
             Rows.
         n_samples : int, default=1
-            How many draws.
+            Number of draws.
         random_state : int, RandomState instance or None, default=0
-            What is drawn.
+            Seed of the draws.
 
         Returns
         -------
@@ -509,26 +519,28 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
     ) -> Any:
-        """The log marginal likelihood of the training targets, or its lower bound.
+        """Return a lower bound on the log marginal likelihood of the training targets.
 
-        On all rows of the last `fit`, with its landmarks. A model that was loaded has
-        no rows, and knows the value of `kernel_.theta` alone.
+        It is the collapsed bound on all rows of the last `fit`, with its landmarks. In
+        exact mode it is the log marginal likelihood. A loaded model has no rows, and
+        returns only the value at `kernel_.theta`.
 
         Parameters
         ----------
         theta : array-like of shape (n_kernel_params,), default=None
-            Hyper-parameters; None for those that were found.
+            Logarithms of the hyper-parameters, in the order of `kernel_.theta`. None
+            means the learnt ones.
         eval_gradient : bool, default=False
-            Whether to return the gradient too.
+            Whether to return the gradient with respect to theta too.
         clone_kernel : bool, default=True
-            Whether `kernel_` stays as it is.
+            Whether to leave `kernel_` unchanged. False sets its theta, which is faster.
 
         Returns
         -------
         log_likelihood : float
-            The value.
+            The bound, or the log marginal likelihood in exact mode.
         log_likelihood_gradient : ndarray of shape (n_kernel_params,)
-            Only with `eval_gradient`.
+            Its gradient. Only with `eval_gradient`.
         """
         if theta is None:
             if eval_gradient:

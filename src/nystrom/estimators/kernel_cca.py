@@ -110,11 +110,13 @@ class KernelCCA(BaseLandmarkTransformer):
     n_components : int, default=2
         Number of canonical pairs.
     kernel : str, callable or Kernel, or a pair of these, default="rbf"
-        Kernel, as for `Nystroem`, without "precomputed". A pair is for X and for y.
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; or a kernel from
+        `nystrom.kernels`. A tuple of two is for X and for y.
     gamma : float, sequence of float, str or None or a pair of these, default=None
         Inverse width of the kernel, one number or one per feature. "scale", "auto" and
-        "median" compute it from the rows. None is scikit-learn's default. A tuple of
-        two is for X and for y.
+        "median" compute it from the rows. None is scikit-learn's default, 1/n_features
+        for most kernels. A tuple of two is for X and for y.
     degree : float or a pair of these, default=3
         Degree of the polynomial kernel. A tuple of two is for X and for y.
     coef0 : float or a pair of these, default=1
@@ -131,7 +133,7 @@ class KernelCCA(BaseLandmarkTransformer):
         singular values of the matrix T printed there, which shrinks each view twice.
     n_landmarks : int or None, default=1000
         Number of landmarks of each view. With `max_spectral_error` or `max_trace_error`
-        it is an upper limit, and None means no limit.
+        it is an upper limit, or None for no limit.
     sampler : str, callable or array-like, default="auto"
         How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
         "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from

@@ -44,12 +44,14 @@ class KernelLogisticRegression(BaseKernelClassifier):
         Inverse regularisation strength, as in scikit-learn. Of several values, the one
         with the smallest loss on held-out rows is selected, on at most 65 536 rows.
     kernel : str, callable or Kernel, default="rbf"
-        Kernel, as for `Nystroem`.
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed".
     gamma : float, sequence of float, str or None, default="scale"
         Inverse width of the kernel, one number or one per feature. "scale", "auto" (as
         in `SVC`) and "median" compute it from the rows. "learn" (one width), "ard" (one
         per feature) and "matrix" (a linear map of the features) learn it from rows and
-        targets. None is scikit-learn's default.
+        targets. None is scikit-learn's default, 1/n_features for most kernels.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -61,7 +63,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
         inversely proportional to the number of rows of each class.
     n_landmarks : int or None, default=1000
         Number of landmarks. With `max_spectral_error` or `max_trace_error` it is an
-        upper limit, and None means no limit.
+        upper limit, or None for no limit.
     sampler : str, callable or array-like, default="auto"
         How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
         "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
@@ -115,9 +117,13 @@ class KernelLogisticRegression(BaseKernelClassifier):
         Relative trace error tr(K − K̃)/tr K. None if the kernel is indefinite.
     n_features_in_ : int
         Number of features seen during fit.
-    gamma_ : float or ndarray
-        The learnt gamma: a number for gamma="learn", one per feature for "ard", a
-        matrix for "matrix".
+    gamma_ : float or ndarray of shape (n_features,) or (n_features, n_features)
+        The learnt gamma, for gamma="learn", "ard" or "matrix". "learn" gives a number.
+        "ard" gives a number or one per feature, and "matrix" these or a matrix,
+        whichever predicts held-out rows best.
+    feature_importances_ : ndarray of shape (n_features,)
+        With gamma="ard" or "matrix": weight of each feature in the learnt distance, for
+        features of variance 1. They sum to 1.
 
     See Also
     --------

@@ -176,7 +176,8 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
         `nystrom.kernels`; or "precomputed".
     gamma : float, sequence of float, str or None, default=None
         Inverse width of the kernel, one number or one per feature. "scale", "auto" and
-        "median" compute it from the rows. None is scikit-learn's default.
+        "median" compute it from the rows. None is scikit-learn's default, 1/n_features
+        for most kernels.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -208,7 +209,7 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
         use; -1 means all cores.
     n_landmarks : int or None, default=1000
         Number of landmarks. With `max_spectral_error` or `max_trace_error` it is an
-        upper limit, and None means no limit.
+        upper limit, or None for no limit.
     sampler : str, callable or array-like, default="auto"
         How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
         "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from

@@ -40,13 +40,16 @@ class KernelRidge(BaseKernelRegressor):
         Regularisation strength (ridge), one number or one per target. 0 is least
         squares on the landmarks.
     kernel : str, callable or Kernel, default="linear"
-        Kernel, as for `Nystroem`. A `WhiteKernel` in a sum of scikit-learn's Gaussian
-        process kernels is noise of the targets and is added to `alpha`.
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed". A `WhiteKernel` in a sum of
+        scikit-learn's Gaussian process kernels is noise of the targets and is added to
+        `alpha`.
     gamma : float, sequence of float, str or None, default=None
         Inverse width of the kernel, one number or one per feature. "scale", "auto" (as
         in `SVC`) and "median" compute it from the rows. "learn" (one width), "ard" (one
         per feature) and "matrix" (a linear map of the features) learn it from rows and
-        targets. None is scikit-learn's default.
+        targets. None is scikit-learn's default, 1/n_features for most kernels.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -55,7 +58,7 @@ class KernelRidge(BaseKernelRegressor):
         Further parameters of the kernel.
     n_landmarks : int or None, default=1000
         Number of landmarks. With `epsilon`, `max_spectral_error` or `max_trace_error`
-        it is an upper limit, and None means no limit.
+        it is an upper limit, or None for no limit.
     sampler : str, callable or array-like, default="auto"
         How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
         "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
@@ -119,9 +122,10 @@ class KernelRidge(BaseKernelRegressor):
     residual_ : float or None
         Relative residual ‖b − Ax‖/‖b‖ that solver="full" reached, computed in float64;
         the largest over the targets.
-    gamma_ : float or ndarray
-        The learnt gamma: a number for gamma="learn", one per feature for "ard", a
-        matrix for "matrix".
+    gamma_ : float or ndarray of shape (n_features,) or (n_features, n_features)
+        The learnt gamma, for gamma="learn", "ard" or "matrix". "learn" gives a number.
+        "ard" gives a number or one per feature, and "matrix" these or a matrix,
+        whichever predicts held-out rows best.
     feature_importances_ : ndarray of shape (n_features,)
         With gamma="ard" or "matrix": weight of each feature in the learnt distance, for
         features of variance 1. They sum to 1.
@@ -292,12 +296,15 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         gamma="ard" or "matrix". With `optimize_landmarks` and one gamma, None is the
         noise that was learnt with the landmarks.
     kernel : str, callable or Kernel, default="rbf"
-        Kernel, as for `Nystroem`.
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed".
     gamma : float, sequence of float, str or None, default=None
         Inverse width of the kernel, one number or one per feature. "scale", "auto" (as
         in `SVC`) and "median" compute it from the rows. "learn" (one width), "ard" (one
         per feature) and "matrix" (a linear map of the features) learn it from rows and
-        targets. None is scikit-learn's default.
+        targets. None leaves the choice to `gammas`; where that does not choose, it is
+        scikit-learn's default, 1/n_features for most kernels.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -323,8 +330,9 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
     alpha_per_target : bool, default=False
         Whether to select one alpha per target.
     n_landmarks : int, sequence of int or None, default=1000
-        Number of landmarks, as for `KernelRidge`, or several numbers to compare, such
-        as [100, 300, 1000].
+        Number of landmarks, or several numbers to compare, such as [100, 300, 1000].
+        With `max_spectral_error` or `max_trace_error` it is an upper limit, or None for
+        no limit.
     prefer_fewer : bool, default=False
         Whether to select the smallest number of landmarks whose score is within one
         standard error, over the folds of `cv`, of the best.
@@ -357,7 +365,8 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
     alpha_ : float or ndarray of shape (n_targets,)
         Selected alpha.
     gamma_ : object
-        Selected gamma. With gamma="learn", "ard" or "matrix", the learnt one.
+        Selected gamma. With gamma="learn", "ard" or "matrix", the learnt one: a number,
+        one per feature, or a matrix.
     n_landmarks_ : int
         Number of landmarks of the model.
     best_score_ : float or ndarray of shape (n_targets,)

@@ -39,12 +39,14 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
     alpha : float, default=1.0
         Regularisation strength (ridge).
     kernel : str, callable or Kernel, default="rbf"
-        Kernel, as for `Nystroem`.
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed".
     gamma : float, sequence of float, str or None, default=None
         Inverse width of the kernel, one number or one per feature. "scale", "auto" (as
         in `SVC`) and "median" compute it from the rows. "learn" (one width), "ard" (one
         per feature) and "matrix" (a linear map of the features) learn it from rows and
-        targets. None is scikit-learn's default.
+        targets. None is scikit-learn's default, 1/n_features for most kernels.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -56,7 +58,7 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
         inversely proportional to the number of rows of each class.
     n_landmarks : int or None, default=1000
         Number of landmarks. With `epsilon`, `max_spectral_error` or `max_trace_error`
-        it is an upper limit, and None means no limit.
+        it is an upper limit, or None for no limit.
     sampler : str, callable or array-like, default="auto"
         How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
         "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
@@ -112,6 +114,13 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
         Number of conjugate gradient steps.
     risk_bound_ : RiskBound or None
         Bound on the risk relative to exact kernel ridge regression, if one is proven.
+    gamma_ : float or ndarray of shape (n_features,) or (n_features, n_features)
+        The learnt gamma, for gamma="learn", "ard" or "matrix". "learn" gives a number.
+        "ard" gives a number or one per feature, and "matrix" these or a matrix,
+        whichever predicts held-out rows best.
+    feature_importances_ : ndarray of shape (n_features,)
+        With gamma="ard" or "matrix": weight of each feature in the learnt distance, for
+        features of variance 1. They sum to 1.
     n_features_in_ : int
         Number of features seen during fit.
 
@@ -294,12 +303,14 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
         1e3, in units of a typical k(x, x) and of the mean weight. Of equally good ones
         the largest is selected.
     kernel : str, callable or Kernel, default="rbf"
-        Kernel, as for `Nystroem`.
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed".
     gamma : float, sequence of float, str or None, default=None
         Inverse width of the kernel, one number or one per feature. "scale", "auto" (as
         in `SVC`) and "median" compute it from the rows. "learn" (one width), "ard" (one
         per feature) and "matrix" (a linear map of the features) learn it from rows and
-        targets. None is scikit-learn's default.
+        targets. None leaves the choice to `gammas`.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -324,6 +335,8 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
         inversely proportional to the number of rows of each class.
     n_landmarks : int, sequence of int or None, default=1000
         Number of landmarks, or several numbers to compare, such as [100, 300, 1000].
+        With `max_spectral_error` or `max_trace_error` it is an upper limit, or None for
+        no limit.
     prefer_fewer : bool, default=False
         Whether to select the smallest number of landmarks whose score is within one
         standard error, over the folds of `cv`, of the best.
@@ -357,8 +370,9 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
         Class labels.
     alpha_ : float
         Selected alpha.
-    gamma_ : float or str
-        Selected gamma.
+    gamma_ : object
+        Selected gamma. With gamma="learn", "ard" or "matrix", the learnt one: a number,
+        one per feature, or a matrix.
     n_landmarks_ : int
         Number of landmarks of the model.
     best_score_ : float
@@ -385,6 +399,9 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
         Relative trace error tr(K − K̃)/tr K. None if the kernel is indefinite.
     solver_ : str
         The solver that was used: "direct", "cg", "full" or "exact".
+    feature_importances_ : ndarray of shape (n_features,)
+        With gamma="ard" or "matrix": weight of each feature in the learnt distance, for
+        features of variance 1. They sum to 1.
     n_features_in_ : int
         Number of features seen during fit.
 

@@ -50,8 +50,9 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
         `nystrom.kernels`; or "precomputed".
     gamma : float, sequence of float, str or None, default=None
         Inverse width of the kernel, one number or one per feature. "scale", "auto" and
-        "median" compute it from the rows; "learn" and "ard" learn it from the y given
-        to `fit`, as for `KernelRidge`. None is scikit-learn's default.
+        "median" compute it from the rows; "learn", "ard" and "matrix" learn it from the
+        y given to `fit`, as for `KernelRidge`. None is scikit-learn's default,
+        1/n_features for most kernels.
     coef0 : float, default=None
         Constant term of the polynomial and sigmoid kernels.
     degree : float, default=None
@@ -60,7 +61,7 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
         Further parameters of the kernel.
     n_components : int or None, default=100
         Number of landmarks, and of features. With `max_spectral_error` or
-        `max_trace_error` it is an upper limit, and None means no limit.
+        `max_trace_error` it is an upper limit, or None for no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of the random numbers. The same int gives the same landmarks for every
         storage and number of threads.
@@ -99,8 +100,13 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
         Relative trace error tr(K − K̃)/tr K: exact after `fit_transform` and with
         `max_trace_error`, estimated on about 1024 rows after `fit`. None if the kernel
         is indefinite.
-    gamma_ : float or ndarray of shape (n_features,)
-        The learnt gamma, for gamma="learn", "ard" or "matrix".
+    gamma_ : float or ndarray of shape (n_features,) or (n_features, n_features)
+        The learnt gamma, for gamma="learn", "ard" or "matrix". "learn" gives a number.
+        "ard" gives a number or one per feature, and "matrix" these or a matrix,
+        whichever predicts held-out rows best.
+    feature_importances_ : ndarray of shape (n_features,)
+        With gamma="ard" or "matrix": weight of each feature in the learnt distance, for
+        features of variance 1. They sum to 1.
     n_features_in_ : int
         Number of features seen during fit.
 

@@ -351,7 +351,7 @@ class SparseRows(Source):
 
 
 class ObjectRows(Source):
-    """Rows of any kind: strings, graphs, trees; the kernel knows what they are."""
+    """Rows of any kind, such as strings or graphs, for a kernel of objects."""
 
     def __init__(self, X: Sequence[Any], weights: np.ndarray | None = None) -> None:
         self.X = X
@@ -366,7 +366,7 @@ class ObjectRows(Source):
 
 
 class RowNumbers(Source):
-    """The numbers 0 … n − 1, for a kernel that looks rows up itself (precomputed)."""
+    """The row numbers 0 … n − 1, for kernel="precomputed"."""
 
     def __init__(self, n_rows: int, weights: np.ndarray | None = None) -> None:
         self.n_rows = n_rows
@@ -380,18 +380,16 @@ class RowNumbers(Source):
 
 
 class Targets:
-    """Looks like an array of shape (n_rows, n_targets): the rows of a source.
+    """Targets that are read from a source, like an array (n_rows, n_targets).
 
     Parameters
     ----------
     of : Source
-        Its rows are the targets.
+        Source whose rows are the targets.
     single : bool
-        Whether they are one number per row, not a list of one: predictions then are
-        too.
+        Whether predictions have the shape (n_rows,) instead of (n_rows, n_targets).
     names : ndarray of str or bool, or None
-        What the numbers stand for, where the file has text, or true and false:
-        names[number].
+        Class labels if the file has text or booleans: target i means `names[i]`.
     """
 
     of: Source

@@ -45,9 +45,9 @@ def is_dask(X: Any) -> bool:
 class DaskRows(Source):
     """The rows of a Dask array or data frame.
 
-    Columns in several chunks are put together; lengths of chunks that are not known
-    are counted, once. Chunks are computed by whatever Dask computes with, when their
-    rows are asked for; on the Dask engine where the work is done.
+    Chunks of columns are joined. Chunks of unknown length are counted once. Each chunk
+    is computed by Dask's current scheduler when its rows are read; with the Dask
+    engine, by the worker that processes them.
     """
 
     n_rows: int

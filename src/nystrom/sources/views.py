@@ -191,7 +191,7 @@ class ConcatenatedRows(ChunkedRows):
     Parameters
     ----------
     parts : sequence of Source
-        At least one; those without rows are passed over.
+        Sources to join, at least one. Sources without rows are left out.
     """
 
     parts: list[Source]
