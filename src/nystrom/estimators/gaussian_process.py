@@ -387,7 +387,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             They come from the residuals of rows that are left out one by one, as for
             `KernelRidge.predict`.
         noise : bool, default=False
-            Whether standard deviations include `alpha`, or its mean over the rows.
+            Whether standard deviations include `alpha` too. Where rows have their own,
+            they include its mean, a geometric one if there are landmarks.
 
         Returns
         -------
