@@ -88,6 +88,26 @@ def test_the_bound_is_the_dense_one_and_its_gradient_that_of_differences(
         assert gradient[j] == pytest.approx((ahead - behind) / 2e-5, abs=1e-6)
 
 
+def test_the_bound_is_accurate_where_sums_of_kernel_values_are_not(rng):
+    """Of long length scales and little noise rows are whitened one by one."""
+    X = rng.standard_normal((1500, 4))
+    y = np.sin(X[:, :1]) + 1e-3 * rng.standard_normal((1500, 1))
+    metric, alpha = Metric.of(kernels.RBF(1e-3), 4), 1e-5
+    source = DenseRows(metric.map(X)).replace(targets=y)
+    problem = BoundProblem(metric, source, Threads(1), "fixed", 40, alpha)
+    points = metric.map(X[:40])
+    value, _, is_whitened = problem.value_and_gradient(problem.pack(points, alpha))
+    assert is_whitened
+    K, C = (metric.kernel(rows, points) for rows in (points, metric.map(X)))
+    Z = np.linalg.solve(np.linalg.cholesky(K + 1e-8 * np.eye(40)), C.T).T
+    A = Z @ Z.T + alpha * np.eye(1500)
+    dense = np.linalg.slogdet(A)[1] / 3000
+    dense += np.log(y[:, 0] @ np.linalg.solve(A, y[:, 0]) / 1500) / 2
+    dense += np.sum(1 - np.vecdot(Z, Z)) / (3000 * alpha)
+    # (The matrix of sums of kernel values is not even definite.)
+    assert value == pytest.approx(dense, abs=1e-7)
+
+
 def test_the_likeliest_position_is_kept(rng):
     """Steps on few noisy rows soon fit their noise."""
     X = rng.standard_normal((400, 5))

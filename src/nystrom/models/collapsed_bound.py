@@ -91,8 +91,8 @@ class Race:
 class FeatureSums(NamedTuple):
     """Sums over all rows of features z = L⁻¹c, with K_SS = LLᵀ; the bound follows."""
 
-    L: np.ndarray
     L_inverse: np.ndarray
+    kernel_squares: np.ndarray  # (s,) Σ wc²
     gram: np.ndarray  # (s, s) the lower triangle of A = ZᵀWZ
     cross: np.ndarray  # (s, t) b = ZᵀWy
     target_squares: np.ndarray  # (t,) Σ wy²
@@ -106,9 +106,8 @@ class FeatureSums(NamedTuple):
 
     def needs_whitening(self, alpha: float) -> bool:
         """Whether L⁻¹(CᵀWC)L⁻ᵀ, of kernel values C, is too much rounded for alpha."""
-        squares = np.vecdot(self.L @ symmetric(self.gram), self.L)  # of CᵀWC
         error = precision.unwhitened_gram_error(
-            squares, np.vecdot(self.L_inverse.T, self.L_inverse.T)
+            self.kernel_squares, np.vecdot(self.L_inverse.T, self.L_inverse.T)
         )
         return not precision.is_unwhitened_gram_accurate(error, alpha)
 
@@ -127,7 +126,7 @@ def bound_value(
     features: FeatureSums, alpha: float
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     """−bound/n, up to a constant; R, RRᵀ = A + αI; coefficients; yᵀ(K̃ + αW⁻¹)⁻¹y."""
-    n, s = features.n_rows, len(features.L)
+    n, s = features.n_rows, len(features.cross)
     R = cholesky(features.gram + alpha * np.eye(s), lower=True)
     coef = cho_solve((R, True), features.cross)
     explained = np.einsum("st,st->t", features.cross, coef)
@@ -324,13 +323,23 @@ class BoundProblem:
         gram, cross = self.engine.reduce(
             _sums_block, source, (self.metric.kernel, points, W, root), "bound"
         )
-        if not whiten:
+        if whiten:
+            kernel_squares = np.vecdot(L @ gram, L)
+        else:
+            kernel_squares = np.diagonal(gram)
             gram, _ = dsygst(np.tril(gram), L, lower=True)
             cross = L_inverse @ cross
         assert source.targets is not None
         Y, w = np.asarray(source.targets[: source.n_rows]), source.weights
-        squares, weight = w @ Y**2, float(source.total_weight)
-        return FeatureSums(L, L_inverse, gram, cross, squares, weight, source.n_rows)
+        return FeatureSums(
+            L_inverse,
+            kernel_squares,
+            gram,
+            cross,
+            target_squares=w @ Y**2,
+            weight=float(source.total_weight),
+            n_rows=source.n_rows,
+        )
 
     def landmark_kernel(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K_SS with its jitter, and the slopes of its entries."""
