@@ -260,7 +260,8 @@ class HyperparameterSearch:
         if with_map:
             kernel = MappedKernel(kernel, _square(T) * length_scale)
         elif problem.learned_gamma is not None:
-            widths = np.clip(1 / np.abs(np.diag(T)), *np.transpose(bounds))
+            with np.errstate(divide="ignore"):  # of a feature that does not matter
+                widths = np.clip(1 / np.abs(np.diag(T)), *np.transpose(bounds))
             widths = widths if length_scale.ndim else float(widths[0])
             kernel = clone(kernel).set_params(**{names.length_scale: widths})
         kernel = fit_scale_and_noise(kernel, landmarks.points, rows, landmarks.ridge)
