@@ -321,8 +321,8 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
     cv : None, "gcv", "loo", int, splitter or iterable, default=None
         "gcv" is generalised cross-validation, "loo" exact leave-one-out, an int the
         number of random folds. A splitter or an iterable of (train, test) row numbers
-        is used as given. None means "loo" with `scoring` or where gamma="ard" or
-        "matrix" is compared, else "gcv".
+        is used as given. None means "loo" with `scoring`, leave-one-out of at most
+        10,000 rows where gamma="ard" or "matrix" is compared, and else "gcv".
     scoring : str or callable, default=None
         Scorer of scikit-learn for predictions of held-out rows, by name or as
         `scorer(estimator, X, y)`, whose X are row numbers. None is the negative mean

@@ -166,6 +166,8 @@ def held_out_predictions(
 
 #: Rows that each of many links is fitted on, at most: they are only to be compared.
 MAX_COMPARISON_ROWS = 2**12
+#: Rows that are left out one by one, at most, unless all are asked for.
+MAX_LEFT_OUT_ROWS = 10_000
 #: What can be measured, and the best of it.
 BEST_SCORES = {"accuracy": 1.0, "balanced_accuracy": 1.0, "log_loss": 0.0}
 
@@ -296,7 +298,10 @@ def score_path(
     fit_intercept: bool,
     measure: Measure | None = None,
 ) -> PathScores:
-    """Scores for the first landmarks, as many as each of `sizes`, and every α."""
+    """Scores for the first landmarks, as many as each of `sizes`, and every α.
+
+    `splits` are those of folds, or "gcv", "loo", or "loo of some" of the rows.
+    """
     mapping = FeatureMap.for_ridge(
         landmarks, source, float(alphas.min()), center=fit_intercept, engine=engine
     )
@@ -323,10 +328,14 @@ def score_path(
         elif splits == "gcv":
             squares.append(gcv_errors(problems, source, alphas, engine))
         else:  # rᵢ/(1 − Hᵢᵢ), exact for fixed landmarks, in a second pass
+            left_out = source
+            if splits == "loo of some" and not source.is_weighted:
+                few = sorted_row_sample(source.n_rows, MAX_LEFT_OUT_ROWS)
+                left_out = Subset(source, few)
             errors = squared_residuals(
-                problems, source, alphas, engine, leave_one_out=True
+                problems, left_out, alphas, engine, leave_one_out=True
             )
-            squares.append(errors / source.total_weight)
+            squares.append(errors / left_out.total_weight)
     by_split, standard_errors = np.array(squares), None
     if measure is not None:
         by_split = measure(parts, source, engine)
