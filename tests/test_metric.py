@@ -440,7 +440,7 @@ def test_targets_that_are_constant_or_noise_do_no_harm(rng):
         ({"kernel": "linear"}, "Euclidean distance"),
         ({"max_trace_error": 0.1}, "both set the number"),
         ({"optimize_landmarks": "yes"}, "optimize_landmarks"),
-        ({"kernel": "laplacian", "gamma": "matrix"}, "kernel of a distance"),
+        ({"kernel": "laplacian", "gamma": "matrix"}, "kernel of the Euclidean distance"),
     ],
 )
 def test_what_cannot_be_optimised_is_refused_with_what_to_do(rng, options, words):

@@ -57,13 +57,14 @@ STRUCTURES = {LEARN: "width", LEARN_ARD: "diagonal", LEARN_MATRIX: "matrix"}
 def check_learnable_kernel(gamma: str, kernel: Any) -> None:
     """Refuse kernels whose widths cannot be learnt."""
     needed: Any = has_width_gradient
+    distance = "a distance"
     if gamma == LEARN_MATRIX:
-        needed = _is_euclidean
+        needed, distance = _is_euclidean, "the Euclidean distance"
     if isinstance(kernel, str) and kernel in NAMES and needed(as_kernel(kernel)):
         return
     allowed = [name for name in NAMES if needed(as_kernel(name))]
     raise ValueError(
-        f"gamma={gamma!r} needs a kernel of a distance, given by name: "
+        f"gamma={gamma!r} needs a kernel of {distance}, given by name: "
         f"{', '.join(allowed)}; not for kernel={kernel!r}."
     )
 
