@@ -25,7 +25,6 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from nystrom import (
     KernelLogisticRegression,
-    KernelRidge,
     KernelRidgeClassifierCV,
     KernelRidgeCV,
     load,
@@ -45,7 +44,7 @@ from .tables import (
     read_table,
 )
 
-#: Rows that the width, alpha and the number of landmarks are chosen on at most.
+#: Rows that the width and the number of landmarks are chosen on at most.
 MAX_SEARCH_ROWS = 50_000
 #: Widths to search, relative to gamma="scale".
 RELATIVE_GAMMAS = 4.0 ** np.arange(-5, 4)
@@ -153,19 +152,21 @@ def train(
     in_train, in_test = split(y, task, seed)
     size = landmarks or int(min(1000, max(20, len(in_train) // 4)))
     some = np.random.default_rng(seed).permutation(in_train)[:MAX_SEARCH_ROWS]
-    Z = make_encoder(columns).fit_transform(rows.iloc[some])
-    chosen = choose_estimator(Z, y[some], task, size, seed, verbose)
-    if task == "regression":
-        chosen.set_params(alpha=chosen.alpha * len(in_train) / len(some))
-    found: dict[str, Evaluation] = {}
-    for name, estimator in {"nystrom": clone(chosen), **baselines(task, seed)}.items():
-        model = make_pipeline(make_encoder(columns), estimator)
-        model.fit(rows.iloc[in_train], y[in_train])
-        found[name] = Evaluation.of(model, rows.iloc[in_test], y[in_test])
-        if name == "nystrom":
-            few = in_test[:MAX_PERMUTED_ROWS]
-            importances = find_importances(model, rows.iloc[few], y[few], seed)
-    model = make_pipeline(make_encoder(columns), chosen).fit(rows, y)
+    with warnings.catch_warnings():
+        # The advice to search beyond a grid is for callers who give one.
+        warnings.filterwarnings("ignore", "The best of ")
+        Z = make_encoder(columns).fit_transform(rows.iloc[some])
+        chosen = choose_estimator(Z, y[some], task, size, seed, verbose)
+        estimators = {"nystrom": clone(chosen), **baselines(task, seed)}
+        found: dict[str, Evaluation] = {}
+        for name, estimator in estimators.items():
+            model = make_pipeline(make_encoder(columns), estimator)
+            model.fit(rows.iloc[in_train], y[in_train])
+            found[name] = Evaluation.of(model, rows.iloc[in_test], y[in_test])
+            if name == "nystrom":
+                few = in_test[:MAX_PERMUTED_ROWS]
+                importances = find_importances(model, rows.iloc[few], y[few], seed)
+        model = make_pipeline(make_encoder(columns), chosen).fit(rows, y)
     model.nystrom_summary_ = {
         "task": task,
         "target": target,
@@ -180,7 +181,7 @@ def train(
         "landmarks": len(chosen.landmarks_),
         "kernel": str(chosen.landmarks_.kernel),
         "gamma": chosen.gamma,
-        "penalty": {"alpha": chosen.alpha}
+        "penalty": {"alpha": chosen.alpha_}
         if task == "regression"
         else {"C": chosen.C_},
         "approximation_error": float(chosen.landmarks_.error.value),
@@ -247,11 +248,13 @@ def split(y: np.ndarray, task: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def choose_estimator(
     Z: np.ndarray, y: np.ndarray, task: str, size: int, seed: int, verbose: int
 ) -> Any:
-    """An estimator whose width, alpha and number of landmarks are cross-validated.
+    """An estimator whose width and number of landmarks are cross-validated.
 
-    A classifier is searched for with squared loss, which is fast, by the log-loss of
-    calibrated probabilities; it is fitted with logistic loss, whose probabilities are
-    better. A matrix that is learnt for squared loss may be worse for them than widths.
+    Each of its fits chooses its own penalty, as a metric that is learnt again may be
+    another one. A classifier is searched for with squared loss, which is fast, by the
+    log-loss of calibrated probabilities; it is fitted with logistic loss, whose
+    probabilities are better. A matrix that is learnt for squared loss may be worse for
+    them than widths.
     """
     is_regression = task == "regression"
     common: dict[str, Any] = {"kernel": "rbf", "random_state": seed, "verbose": verbose}
@@ -268,14 +271,11 @@ def choose_estimator(
         cv=5,
         **common,
     )
-    with warnings.catch_warnings():
-        # The advice to search beyond the grid is for callers who give one.
-        warnings.filterwarnings("ignore", "The best of ")
-        search.fit(Z, y)
+    search.fit(Z, y)
     best = int(search.scores_.reshape(len(gammas), -1).max(axis=1).argmax())
     common |= {"gamma": gammas[best], "n_landmarks": int(search.n_landmarks_)}
     if is_regression:
-        return KernelRidge(float(search.alpha_), fit_intercept=True, **common)
+        return KernelRidgeCV(fit_intercept=True, **common)
     return KernelLogisticRegression(CLASSIFIER_CS, **common)
 
 
