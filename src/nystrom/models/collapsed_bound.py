@@ -55,7 +55,9 @@ MAX_STEPS, CHECK_STEPS, MIN_LOSS_GAIN = 64, 8, 0.01
 #: The length of Adam's first steps, in log widths, log α, entries of the map and units
 #: of landmarks; how its averages decay. On ten problems (five sets, widths or a matrix;
 #: 192 landmarks) 48 of these steps raised the bound as much as 64 to 100 of L-BFGS, but
-#: on kin40k with a matrix (80 of 64). Lengths of .1 are too long for a matrix.
+#: on kin40k with a matrix (80 of 64). Lengths of .1 are too long for a matrix, and .05
+#: where the noise is small: so many steps without a gain, and they are halved.
+PATIENCE = 4
 STEP_LENGTH, MEAN_DECAY, SQUARE_DECAY, MIN_GRADIENT = 0.05, 0.9, 0.999, 1e-12
 #: Where rows times landmarks² are at most this, a step takes milliseconds, and a few
 #: hundred rows that were not seen tell little after 8: there are more steps, and they
@@ -256,13 +258,15 @@ class BoundProblem:
             value, gradient, whiten = self.value_and_gradient(theta, whiten=whiten)
             if value < best_value:
                 best_value, best_theta = value, theta
+            if n_done == 1:
+                last_value = value
             position = self._position(best_value, best_theta)
             if after_step is not None:
                 try:
                     after_step(n_done, position)
                 except StopIteration:
                     break
-            if n_done % CHECK_STEPS == 0:
+            if n_done % PATIENCE == 0:
                 is_stuck, last_value = not best_value < last_value, best_value
             else:
                 is_stuck = value >= REJECTED
