@@ -19,7 +19,11 @@ from nystrom import (
     save,
 )
 from nystrom.engines import Threads
-from nystrom.models.collapsed_bound import BoundProblem, optimize_landmarks
+from nystrom.models.collapsed_bound import (
+    BoundProblem,
+    BoundStart,
+    optimize_landmarks,
+)
 from nystrom.models.length_scales import TrainingSubset
 from nystrom.models.metric import TRIED_ALPHAS, Metric, MetricSearch
 from nystrom.sources import DenseRows
@@ -106,6 +110,19 @@ def test_the_bound_is_accurate_where_sums_of_kernel_values_are_not(rng):
     dense += np.sum(1 - np.vecdot(Z, Z)) / (3000 * alpha)
     # (The matrix of sums of kernel values is not even definite.)
     assert value == pytest.approx(dense, abs=1e-7)
+
+
+def test_steps_that_are_too_long_get_shorter(rng, monkeypatch):
+    monkeypatch.setattr("nystrom.models.collapsed_bound.STEP_LENGTH", 20.0)
+    X = rng.uniform(-1, 1, (1000, 3))
+    y = np.sin(X @ [1.0, 2.0, 0.5])[:, None]
+    metric = Metric.of(kernels.RBF(0.5), 3)
+    source = DenseRows(metric.map(X)).replace(targets=y - y.mean())
+    problem = BoundProblem(metric, source, Threads(1), "diagonal", 30)
+    points = metric.map(X[:30])
+    start = BoundStart(np.inf, metric, points, problem.best_start(points)[1])
+    first, last = (problem.improve(start, n_steps).value for n_steps in (1, 64))
+    assert last < first - 1
 
 
 def test_the_likeliest_position_is_kept(rng):
@@ -440,7 +457,7 @@ def test_targets_that_are_constant_or_noise_do_no_harm(rng):
         ({"kernel": "linear"}, "Euclidean distance"),
         ({"max_trace_error": 0.1}, "both set the number"),
         ({"optimize_landmarks": "yes"}, "optimize_landmarks"),
-        ({"kernel": "laplacian", "gamma": "matrix"}, "kernel of the Euclidean distance"),
+        ({"kernel": "laplacian", "gamma": "matrix"}, "of the Euclidean distance"),
     ],
 )
 def test_what_cannot_be_optimised_is_refused_with_what_to_do(rng, options, words):
