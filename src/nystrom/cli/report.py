@@ -194,9 +194,7 @@ def _snippet_values(model: Pipeline) -> dict[str, str]:
         "encoder": getsource(make_encoder),
         "read": read,
         "target": repr(summary["target"]),
-        "penalty_argument": ", ".join(
-            f"{k}={getattr(estimator, k)!r}" for k in summary["penalty"]
-        ),
+        "penalties": f"C={estimator.C!r}, " if "C" in summary["penalty"] else "",
         "gamma_digits": repr(summary["gamma"]),
         "n_landmarks": str(estimator.n_landmarks),
         "seed": str(summary["seed"]),
