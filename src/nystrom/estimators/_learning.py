@@ -208,7 +208,7 @@ def _rows_to_calibrate(
     moved_for = subset.row_numbers[: n_train_rows(len(subset.X))]
     size = len(moved_for) + MAX_CALIBRATION_ROWS
     if source.is_weighted:  # there may be many of weight 0
-        size = source.n_rows
+        size += 15 * MAX_CALIBRATION_ROWS
     rows = Stream(seed, Purpose.CHECK).sample_rows(size, source.n_rows)
     rows = rows[~np.isin(rows, moved_for) & (source.weights_of(rows) > 0)]
     rows = np.sort(rows[:MAX_CALIBRATION_ROWS])

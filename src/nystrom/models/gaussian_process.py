@@ -304,9 +304,9 @@ def _best_start(
             points = select(start, part)
             found = evidence(start, points, part, gradient=False)
             candidates.append(Optimum(start, found.value, None, part))
-            left = found.sums.residual_trace / found.sums.n_rows
-            if left > 1:
-                start = _with_more_noise(start, 1 + left)
+            residual = found.sums.residual_trace / found.sums.n_rows
+            if residual > 1:
+                start = _with_more_noise(start, 1 + residual)
                 found = evidence(start, points, part, gradient=False)
                 candidates.append(Optimum(start, found.value, None, part))
         except (LinAlgError, ValueError):
