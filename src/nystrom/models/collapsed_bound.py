@@ -49,20 +49,21 @@ REJECTED = 1e10
 ROWS_PER_LANDMARK, MIN_BOUND_ROWS, MAX_BOUND_ROWS = 40, 2000, 25_000
 #: Adam steps, each one value and gradient. After every few of them rows that the bound
 #: has not seen are predicted; the steps end where −2·log p of such a row falls by less
-#: than this. The bound of its own rows goes on to grow (elevators: no gain after 8
-#: steps, kin40k: still after 80).
+#: than this. The bound of its own rows goes on to grow (elevators: no gain after 16
+#: steps, kin40k: still after 64).
 MAX_STEPS, CHECK_STEPS, MIN_LOSS_GAIN = 64, 8, 0.01
 #: The length of Adam's first steps, in log widths, log α, entries of the map and units
-#: of landmarks; how its averages decay. On ten problems (five sets, widths or a matrix;
-#: 192 landmarks) 48 of these steps raised the bound as much as 64 to 100 of L-BFGS, but
-#: on kin40k with a matrix (80 of 64). Lengths of .1 are too long for a matrix, and .05
-#: where the noise is small: so many steps without a gain, and they are halved.
-PATIENCE = 4
+#: of landmarks; how its averages decay. On problems with 192 landmarks 48 of these steps
+#: raised the bound as much as about 70 evaluations of L-BFGS on pol and protein, 100 on
+#: bike and 50 on elevators and kin40k, where 100 of L-BFGS with a matrix got further.
+#: No line search fails by rounding. Lengths of .1 are too long for a matrix.
 STEP_LENGTH, MEAN_DECAY, SQUARE_DECAY, MIN_GRADIENT = 0.05, 0.9, 0.999, 1e-12
+#: After so many steps without a gain they are halved: too long where noise is small.
+PATIENCE = 4
 #: Where rows times landmarks² are at most this, a step takes milliseconds, and a few
 #: hundred rows that were not seen tell little after 8: there are more steps, and they
-#: end only after so many checks without a gain. With 64 steps the RMSE on 30 sets of
-#: 500 to 3000 rows was 4 % larger.
+#: end only after so many checks without a gain. With 64 steps of length .03 the RMSE on
+#: 30 sets of 500 to 3000 rows was 4 % larger.
 CHEAP_PRODUCTS, CHEAP_STEPS, CHEAP_CHECKS = 2**27, 128, 5
 #: Steps from each start, and rows per landmark for them; the best start goes on. Equal
 #: widths are often better (kin40k: RMSE .083, and .163 from a learnt matrix).
@@ -292,9 +293,10 @@ class BoundProblem:
         """Units of landmarks by feature, for steps of a good length in each.
 
         Between the spread of the rows and the length of the kernel, 1. In nine cases
-        (five sets, widths or a matrix) the bound after 30 steps was the largest of the
-        three in six, and at most .003 below in the others. In units of the kernel the
-        steps hardly moved on bike and elevators, where rows spread by .03 or less.
+        (five sets, widths or a matrix) the bound after 30 evaluations of L-BFGS was the
+        largest of the three in six, and at most .003 below in the others. In units of
+        the kernel it rose slowly on bike and elevators, where most features spread by
+        .03 or less.
         """
         std = np.asarray(self.source.rows(0, self.source.n_rows)).std(axis=0)
         return np.sqrt(np.where(std > 0, std, 1.0))
