@@ -53,10 +53,10 @@ ROWS_PER_LANDMARK, MIN_BOUND_ROWS, MAX_BOUND_ROWS = 40, 2000, 25_000
 #: steps, kin40k: still after 64).
 MAX_STEPS, CHECK_STEPS, MIN_LOSS_GAIN = 64, 8, 0.01
 #: The length of Adam's first steps, in log widths, log α, entries of the map and units
-#: of landmarks; how its averages decay. On problems with 192 landmarks 48 of these steps
-#: raised the bound as much as about 70 evaluations of L-BFGS on pol and protein, 100 on
-#: bike and 50 on elevators and kin40k, where 100 of L-BFGS with a matrix got further.
-#: No line search fails by rounding. Lengths of .1 are too long for a matrix.
+#: of landmarks; how its averages decay. On problems with 192 landmarks 48 of these
+#: steps raised the bound as much as about 70 evaluations of L-BFGS on pol and protein,
+#: 100 on bike and 50 on elevators and kin40k, where 100 of L-BFGS with a matrix got
+#: further. No line search fails by rounding. Lengths of .1 are too long for a matrix.
 STEP_LENGTH, MEAN_DECAY, SQUARE_DECAY, MIN_GRADIENT = 0.05, 0.9, 0.999, 1e-12
 #: After so many steps without a gain they are halved: too long where noise is small.
 PATIENCE = 4
